@@ -207,7 +207,10 @@ def _sentence(output: Path, code: int) -> str:
     for line in lines:
         if line.startswith(prefix):
             return line.removeprefix(prefix)
-    last = next((line.strip() for line in reversed(lines) if any(map(str.isalnum, line))), "no message")
+    last = next((line.strip() for line in reversed(lines) if any(map(str.isalnum, line))), "")
+    if not last and code == ResourceError.exit_code:  # not even its sentence could be written
+        return f"chromamd cannot write to {output.parent}: the disk is full or fails; see to it and run again"
+    last = last or "no message"
     return f"chromamd stopped with code {code} ({last}): see {output}"
 
 

@@ -117,6 +117,7 @@ contains
       end do
       done(files_kept) = part%n_kept
       call comm%agree(error)
+      if (allocated(error)) call discard_parts()
       if (allocated(error)) return
       call comm%sum(done(:most_atoms - 1))
       if (part%is_all() .and. done(atoms_done) /= sim%topology%n_atoms) &
@@ -124,12 +125,22 @@ contains
                   " atoms to the domains, the topology has "//to_text(sim%topology%n_atoms)// &
                   ": they do not belong together")
       call comm%agree(error)
-      if (allocated(error) .or. part%is_on) return
-      do domain = comm%rank, n_domains - 1, comm%n_ranks
-        if (.not. allocated(error)) call saved%put_in_place(name, domain, error)
-      end do
+      if (.not. part%is_on) then
+        do domain = comm%rank, n_domains - 1, comm%n_ranks
+          if (.not. allocated(error)) call saved%put_in_place(name, domain, error)
+        end do
+      end if
       call comm%agree(error)
+      if (allocated(error)) call discard_parts()
     end associate
+  contains
+    !> Remove what this rank has written and not put in its place.
+    subroutine discard_parts()
+      integer :: k
+      do k = part%first + sim%comm%rank, part%last, sim%comm%n_ranks
+        call saved%discard(name, k)
+      end do
+    end subroutine discard_parts
   end subroutine make_domains
 
   !> The atoms of a domain and their velocities; `n_read`: bricks read.

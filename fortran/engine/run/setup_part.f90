@@ -100,11 +100,12 @@ contains
     if (status == 0) close (unit, iostat=status)
     if (status /= 0) then
       call fail(error, exit_resources, part//": cannot be written; check folder, permission and free space")
-      return
+    else
+      call check_size(part, len(title) + len(identity) + 2_int64, error)
     end if
-    call check_size(part, len(title) + len(identity) + 2_int64, error)
     if (.not. allocated(error)) call sync_file(part, error)
     if (.not. allocated(error)) call rename_file(part, path, error)
+    if (allocated(error)) call remove_file(part)
   end subroutine write_identity
 
   !> Whether the file of a domain is there, whole, and what setup would write; then `n_atoms` are in it. `wanted`: what its
