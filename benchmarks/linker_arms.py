@@ -2,10 +2,9 @@
 
 Folding's own model in 150 mmol/L salt, rigid tails and no walls, from a straight start; the linker histone acts through
 the ten base pairs on either side of its nucleosome, which lie as in PDB 4QLC. Printed, with standard errors over the
-replicas: the angle between the directions in which DNA enters and leaves a nucleosome (both seen as leaving it, over
-one segment), radius of gyration, distances of centres and the sedimentation
-coefficient, all over the last half of the sweeps. Linker histones bring entering and leaving DNA together (Bednar et
-al., PNAS 95:14173, 1998: a stem) and compact fibres.
+replicas: the distance between the base pairs 83 before and after a dyad (the width of the stem that DNA makes with a
+linker histone, Bednar et al., PNAS 95:14173, 1998), radius of gyration, distances of centres and the sedimentation
+coefficient, all over the last half of the sweeps.
 """
 
 import time
@@ -20,22 +19,39 @@ from mesoscale.observables import radius_of_gyration, sedimentation_coefficient
 from mesoscale.relaxation import Conformation, settle
 
 CORE, ARM = 73, 10  # base pairs from the dyad to the end of the core, and those of an arm
+RISE = Parameters().rise  # nm
 SPACING = 5  # sweeps between two frames
 
 
-def directions(walk: Walk) -> np.ndarray:
-    """Angle (degree) of the DNA on either side of every core that has a linker on both."""
+def stems(walk: Walk, held: bool) -> np.ndarray:
+    """Distance (nm) between the base pairs 83 before and 83 after the dyad of every core with a linker on both sides.
+
+    Where arms are held these are its joints, else they lie ten base pairs along its linkers.
+    """
     chain = walk.chain
     start, end = segment_ends(chain, walk.position, walk.frame)
-    way = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
-    inner = [p for p in chain.cores if 0 < p < chain.n - 1]
-    cosine = [-way[p - 1] @ way[p] for p in inner]
-    return np.degrees(np.arccos(np.clip(cosine, -1, 1)))
+    found = []
+    for p in chain.cores[1:-1]:
+        before = [end[p - 1], *start[p - 1::-1]]
+        after = [start[p], *end[p:]]
+        one, other = (along(way, 0.0 if held else ARM * RISE) for way in (before, after))
+        found.append(np.linalg.norm(one - other))
+    return np.array(found)
+
+
+def along(way: list[np.ndarray], length: float) -> np.ndarray:
+    """The point (3,) so far (nm) along a polygon."""
+    for one, other in zip(way, way[1:], strict=False):
+        piece = float(np.linalg.norm(other - one))
+        if length <= piece:
+            return one + (other - one) * length / piece
+        length -= piece
+    return way[-1]
 
 
 def run(repeat: int, nucleosomes: int, held: bool, sweeps: int, seed: int) -> np.ndarray:
-    """Sample one fibre: angle, radius of gyration, distances i+1
-    and i+2, sedimentation coefficient; nm, degree, svedberg."""
+    """Sample one fibre: width of the stem, radius of gyration, distances i+1
+    and i+2, sedimentation coefficient; nm, svedberg."""
     half = (repeat - 1) // 2
     dyads = tuple(half + repeat * k for k in range(nucleosomes))
     ends = ((CORE + ARM, CORE + ARM),) * nucleosomes if held else ()
@@ -52,7 +68,7 @@ def run(repeat: int, nucleosomes: int, held: bool, sweeps: int, seed: int) -> np
         if sweep >= sweeps // 2 and sweep % SPACING == 0:
             centres = walk.position[chain.cores]
             next_, second = (np.linalg.norm(centres[k:] - centres[:-k], axis=1).mean() for k in (1, 2))
-            found.append([directions(walk).mean(), radius_of_gyration(walk.position), next_, second,
+            found.append([stems(walk, held).mean(), radius_of_gyration(walk.position), next_, second,
                           sedimentation_coefficient(centres)])
     return np.mean(found, axis=0)
 
@@ -68,7 +84,7 @@ def main() -> None:
     given = benchmark.start(quick={"repeat": [197], "nucleosomes": 4, "sweeps": 20, "replicas": 2})
     table = benchmark.table(
         "shape", f"Linker arms free and held by linker histones: arrays of {given.nucleosomes} nucleosomes",
-        **{"repeat, bp": "", "linker arms": "", "angle of entering and leaving DNA, degree": ".0f",
+        **{"repeat, bp": "", "linker arms": "", "stem, nm": ".1f",
            "radius of gyration, nm": ".1f", "distance i+1, nm": ".1f", "distance i+2, nm": ".1f",
            "sedimentation coefficient, S": ".1f", "CPU time, s": ".0f"})
     for repeat in given.repeat:
