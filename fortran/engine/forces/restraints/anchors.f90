@@ -124,7 +124,7 @@ contains
           i = held%first_copy(id(k))
           if (i == 0) cycle
           n_found = n_found + 1
-          atoms%anchor(:3, i) = (position(:, k) + origin)/edges
+          atoms%anchor(:3, i) = (list%shape%straight(position(:, k)) + origin)/edges
         end do
       end do
     end associate
