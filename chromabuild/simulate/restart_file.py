@@ -13,6 +13,8 @@ from chromabuild.simulate.integrity import engine_states
 
 MAGIC = b"CMDRST02"
 _WORDS, _ENSEMBLE = 16, 48
+_LEANING = 3
+"""Version of the files that tell b_x/b_y, c_x/c_z and c_y/c_z behind the ensemble."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Restart:
     velocity: np.ndarray
     """(n, 3) angstrom/ps."""
     box: np.ndarray
-    """(3,) edges, angstrom."""
+    """(3,) edges, or (3, 3) vectors where they lean, angstrom."""
 
 
 def path_of_rank(pattern: str | Path, rank: int) -> Path:
@@ -54,9 +56,15 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
         words = np.frombuffer(data, "<i8", _WORDS, len(MAGIC)) if len(data) > 8 * (_WORDS + 1) else np.zeros(_WORDS)
         n = int(words[6])
         start = len(MAGIC) + 8 * (_WORDS + _ENSEMBLE)
+        leans = words[0] == _LEANING and len(data) > start + 24
+        lean = np.frombuffer(data, "<f8", 3 if leans else 0, start) if len(data) > start else np.empty(0)
+        start += lean.nbytes
         if not data.startswith(MAGIC) or words[7] != n_atoms or len(data) != start + 56 * n + 8:
             raise IntegrityError(f"{path} is not a whole restart file of {n_atoms} atoms: run the simulation again")
         box = words[11:14].view("<f8").copy()
+        if lean.size:
+            box = np.diag(box)
+            box[[1, 2, 2], [0, 0, 1]] = lean * box[[1, 2, 2], [1, 2, 2]]
         atoms = np.frombuffer(data, "<i8", n, start)
         if n and not 0 <= atoms.min() <= atoms.max() < n_atoms:
             raise IntegrityError(f"{path} is damaged: run the simulation again")
@@ -84,4 +92,4 @@ def _state_of_openmm(path: Path, n_atoms: int) -> Restart:
         raise IntegrityError(f"{path} holds {len(position)} atoms and not {n_atoms}: run the simulation again")
     velocity = np.array(state.getVelocities(asNumpy=True).value_in_unit(unit.angstrom / unit.picosecond))
     box = np.array(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer)) * ANGSTROM_PER_NM
-    return Restart(position, velocity, np.diag(box))
+    return Restart(position, velocity, np.diag(box) if np.count_nonzero(box) == 3 else box)
