@@ -199,6 +199,7 @@ contains
     real(real_pair) :: weight(together, self%order), slope(together, self%order)
     complex(real64) :: sum
     integer :: k, j, n, order
+    logical :: by_axes
 
     n = self%n(axis)
     order = self%order
@@ -214,9 +215,10 @@ contains
     do k = 1, n - 2
       if (modulus(k) < 1.0e-7_real64) modulus(k) = 0.5_real64*(modulus(k - 1) + modulus(k + 1))
     end do
+    by_axes = .not. is_stored(self)
     do k = 0, n - 1
       factor(k + 1) = 1.0_real64/modulus(k)
-      if (.not. is_stored(self)) &
+      if (by_axes) &
         factor(k + 1) = exp(-(pi*wave_number(k, n, self%box(axis))/self%alpha)**2)/modulus(k)
     end do
   end function axis_factor
