@@ -1,5 +1,5 @@
-"""Periodic boxes by their vectors: a = (a_x, 0, 0), b = (b_x, b_y, 0), c = (c_x, c_y, c_z), the rows of a matrix, as GROMACS,
-OpenMM, AMBER and PDB files orient them. A rectangular box is often just its edges."""
+"""Periodic boxes by their vectors: a = (a_x, 0, 0), b = (b_x, b_y, 0), c = (c_x, c_y, c_z), the rows of a matrix, as
+GROMACS, OpenMM, AMBER and PDB files orient them. A rectangular box is often just its edges."""
 
 import numpy as np
 

@@ -169,8 +169,8 @@ def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] |
 
 
 def write_state(path: Path, state: Coordinates, box: np.ndarray | None, shift: np.ndarray) -> None:
-    """Write what bricks round or lack: ``statefile`` of the engine. ``box``: (3,) edges or (3, 3) vectors, angstrom, None
-    without one; ``shift``: (3,) what is added to positions. Without velocities they are to be drawn."""
+    """Write what bricks round or lack: ``statefile`` of the engine. ``box``: (3,) edges or (3, 3) vectors, angstrom,
+    None without one; ``shift``: (3,) what is added to positions. Without velocities they are to be drawn."""
     with atomic_path(path) as part, open(part, "wb") as file:
         file.write(b"CMSTATE0" if state.velocity is None else b"CMSTATE1")
         np.asarray(np.zeros(3) if box is None else np.diag(vectors_of(box)), dtype="<f8").tofile(file)

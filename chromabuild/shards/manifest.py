@@ -60,8 +60,8 @@ class Manifest:
     water: WaterName = "tip3p"
     """The model of the water; files of TIP3P do not name it."""
     tilt: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    """b_x, c_x and c_y of a box whose edges lean (``base.box_vectors``): ``box`` is the diagonal, and corners of bricks are
-    straight. Files of rectangular boxes do not name it."""
+    """b_x, c_x and c_y of a box whose edges lean (``base.box_vectors``): ``box`` is the diagonal, and corners of bricks
+    are straight. Files of rectangular boxes do not name it."""
 
     def write(self, folder: Path) -> None:
         """Write bricks.txt, then manifest.json, whose presence says that the set is complete."""

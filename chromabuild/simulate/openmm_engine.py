@@ -75,8 +75,8 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
     """An OpenMM System with one force group per entry of ``TERMS``.
 
     ``box``: (3,) edges or (3, 3) vectors, angstrom. ``rigid``: constrain X-H bonds and waters as the topology lists
-    them, and leave out the terms that constraints replace, as chromamd does. ``by_term``: keep Lennard-Jones and charges apart; together,
-    in the group of the charges, they take half the time.
+    them, and leave out the terms that constraints replace, as chromamd does. ``by_term``: keep Lennard-Jones and
+    charges apart; together, in the group of the charges, they take half the time.
     """
     system = openmm.System()
     system.setDefaultPeriodicBoxVectors(*(vectors_of(box) / ANGSTROM_PER_NM))

@@ -22,8 +22,8 @@ def rhombic_dodecahedron(distance: float) -> np.ndarray:
 
 def truncated_octahedron(distance: float) -> np.ndarray:
     """The same for the truncated octahedron, as GROMACS orients it."""
-    return np.round(distance * np.array([[1, 0, 0], [1 / 3, np.sqrt(8) / 3, 0], [-1 / 3, np.sqrt(2) / 3, np.sqrt(6) / 3]]),
-                    3)
+    vectors = [[1, 0, 0], [1 / 3, np.sqrt(8) / 3, 0], [-1 / 3, np.sqrt(2) / 3, np.sqrt(6) / 3]]
+    return np.round(distance * np.array(vectors), 3)
 
 
 def all_images(vectors: np.ndarray) -> np.ndarray:
@@ -40,7 +40,7 @@ def nearest(apart: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def cut_out(name: str | None, edge: float, box: np.ndarray) -> MolecularSystem:
-    """The waters of the cube ``solvated(name, edge)`` nearer to its middle than to images of it, the solute and its ions.
+    """The solute and ions of the cube ``solvated(name, edge)``, and the waters nearer to its middle than to its images.
 
     Waters that come too near to others across the faces are left out.
     """
