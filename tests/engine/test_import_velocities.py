@@ -212,6 +212,9 @@ def test_boxes_whose_edges_lean_are_kept(system, prmtop, tmp_path):
     vectors = np.array([[30, 0, 0], [10, 28, 0], [10, 9, 26]], dtype=float)
     angle = np.degrees(np.arccos(vectors[1] @ vectors[2] / np.prod(np.linalg.norm(vectors[1:], axis=1))))
     np.testing.assert_allclose(read_cell(tmp_path / "a.xsc")[[0, 3]], [30, angle])
+    (tmp_path / "b.xsc").write_text("#\n0 30 1 0 10 28 0 10 9 26 0 0 0\n")
+    with pytest.raises(BadInputError, match=r"b.xsc has box vectors of which the first is not along x"):
+        read_cell(tmp_path / "b.xsc")
 
 
 def test_command_tells_what_it_kept(system, prmtop, tmp_path):

@@ -178,6 +178,22 @@ def test_other_vectors_of_a_cube_change_nothing(tmp_path, energy, ranks):
         assert relative_rms(force, results[0][1]) < 1e-6
 
 
+def test_pressures_along_the_axes_are_those_of_the_cube(tmp_path):
+    """The virial of all terms, of the waves too, at the first step of rigid molecules; 0.1 atm of some thousands."""
+    cube = solvated("peptide", 26.0)
+    pressures = []
+    for k, system in enumerate((cube, sheared(cube, (1, 0, -1), (2, 1, 1)))):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        energy = RUN | {"pme_nspline": 8, "pme_max_spacing": 0.5}
+        run("setup", systems.control(folder / "setup.inp", INPUT=write_input(system, folder), ENERGY=energy,
+                                     OUTPUT={"rstfile": folder / "start_().rst"}), program="chromamd-double")
+        _, table = dynamics(folder, 1, "one", 1, start="start", program="chromamd-double", ENERGY=energy)
+        pressures.append([table[f"PRESS{axis}"][0] for axis in ("XX", "YY", "ZZ")])
+    assert np.ptp(pressures[0]) > 100
+    np.testing.assert_allclose(pressures[1], pressures[0], atol=0.1)
+
+
 def test_restraints_see_nearest_images(tmp_path):
     """Of positions, of a distance across a face, and of a shape, whose atoms lie on both sides of it."""
     cube = solvated("peptide", 26.0)

@@ -83,10 +83,17 @@ contains
           shift = shift + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, a))
         end do
         ! By the image in the box, so that it does not matter in which the rank sees the group.
-        image = floor(self%grid%straight(atoms%position(:, a))/self%grid%box)
-        shift = atoms%position(:, a) - self%grid%translation(image) + shift/sum(atoms%mass(atoms%kind(a:b)))
-        shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + &
-                translation(image, edges - self%grid%box, tilt_change)
+        shift = shift/sum(atoms%mass(atoms%kind(a:b)))
+        if (shape%leans) then
+          image = floor(self%grid%straight(atoms%position(:, a))/self%grid%box)
+          shift = atoms%position(:, a) - self%grid%translation(image) + shift
+          shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + &
+                  translation(image, edges - self%grid%box, tilt_change)
+        else
+          image = floor(atoms%position(:, a)/self%grid%box)
+          shift = atoms%position(:, a) - image*self%grid%box + shift
+          shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
+        end if
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
         end do

@@ -250,10 +250,16 @@ contains
       first = (block - 1)*lines_together
       waves = lines_of(self, wave, first + 1, min(size(self%line_wave, 2), block*lines_together))
       do line = first + 1, first + size(waves, 2)
+        m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
+        m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
         sums = 0.0_real64
         influence = influence_of_line(self, line)
         do z = 0, self%n(3) - 1
-          m = wave_vector(self, line, z)
+          if (self%shape%leans) then
+            m = wave_vector(self, line, z)
+          else
+            m(3) = wave_number(z, self%n(3), self%box(3))
+          end if
           m2 = sum(m**2)
           if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) then
             background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &
