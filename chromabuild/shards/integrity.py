@@ -148,7 +148,7 @@ def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """(3,) box and (N, 3) float64 positions in global atom order, angstrom, of a shard set that fits in memory.
 
     ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
-    not hold every atom exactly once, BadInputError where edges of the box lean.
+    not hold every atom exactly once, BadInputError for a triclinic box.
     """
     path, box, n, names = _listed(path)
     position = np.empty((n, 3))
@@ -186,5 +186,5 @@ def _listed(path: str | Path) -> tuple[Path, np.ndarray, int, list[str]]:
     except (OSError, ValueError, IndexError) as error:
         raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
     if len(box) == 6:
-        raise BadInputError(f"{path}: edges of the box lean, which chromamd alone reads: run the system by chromamd")
+        raise BadInputError(f"{path}: the box is triclinic, which chromamd alone reads: run the system by chromamd")
     return path, box, n, names

@@ -274,7 +274,7 @@ def _begins_with(path: str | Path, magic: bytes) -> bool:
 def _box_of_set(pattern: str) -> list[float] | None:
     """Edges (angstrom) of the box in the restart file of rank 0, with angles where these are not right."""
     from chromabuild.forcefield.coordinate_files import edges_and_angles
-    from chromabuild.simulate.restart_file import box_of_rank
+    from chromabuild.simulate.restart_head import box_of_rank
 
     box = box_of_rank(Path(pattern.replace("()", "0")))
     if box is None:

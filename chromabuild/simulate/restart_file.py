@@ -10,13 +10,7 @@ import numpy as np
 from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.base.errors import IntegrityError
 from chromabuild.simulate.integrity import engine_states
-
-MAGIC = b"CMDRST02"
-_WORDS, _ENSEMBLE = 16, 48
-_HEAD = len(MAGIC) + 8 * (_WORDS + _ENSEMBLE)
-"""Bytes before the atoms, or before what version ``_LEANING`` has there."""
-_LEANING = 3
-"""Version of the files that tell b_x/b_y, c_x/c_z and c_y/c_z behind the ensemble."""
+from chromabuild.simulate.restart_head import HEAD, LEANING, MAGIC, WORDS, box_in
 
 
 @dataclass(frozen=True)
@@ -55,12 +49,12 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
             data = path.read_bytes()
         except OSError as error:
             raise IntegrityError(f"cannot read {path} ({error.strerror}): run the simulation again") from None
-        words = np.frombuffer(data, "<i8", _WORDS, len(MAGIC)) if len(data) > 8 * (_WORDS + 1) else np.zeros(_WORDS)
+        words = np.frombuffer(data, "<i8", WORDS, len(MAGIC)) if len(data) > 8 * (WORDS + 1) else np.zeros(WORDS)
         n = int(words[6])
-        start = _HEAD + (24 if words[0] == _LEANING else 0)
+        start = HEAD + (24 if words[0] == LEANING else 0)
         if not data.startswith(MAGIC) or words[7] != n_atoms or len(data) != start + 56 * n + 8:
             raise IntegrityError(f"{path} is not a whole restart file of {n_atoms} atoms: run the simulation again")
-        box = _box_in(words, data[_HEAD:start])
+        box = box_in(words, data[HEAD:start])
         atoms = np.frombuffer(data, "<i8", n, start)
         if n and not 0 <= atoms.min() <= atoms.max() < n_atoms:
             raise IntegrityError(f"{path} is damaged: run the simulation again")
@@ -73,29 +67,6 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
     if np.isnan(position).any():
         raise IntegrityError(f"{pattern} does not hold all {n_atoms} atoms: run the simulation again")
     return Restart(position, velocity, box)
-
-
-def box_of_rank(path: Path) -> np.ndarray | None:
-    """(3,) edges or (3, 3) vectors, angstrom, that the file of a rank tells; None where there is no such file."""
-    try:
-        with open(path, "rb") as file:
-            head = file.read(_HEAD + 24)
-    except OSError:
-        return None
-    if not head.startswith(MAGIC) or len(head) < _HEAD + 24:
-        return None
-    words = np.frombuffer(head, "<i8", _WORDS, len(MAGIC))
-    return _box_in(words, head[_HEAD:] if words[0] == _LEANING else b"")
-
-
-def _box_in(words: np.ndarray, lean: bytes) -> np.ndarray:
-    """The box of the words of a head and of the bytes behind it that tell how edges lean, if any."""
-    box = words[11:14].view("<f8").copy()
-    if not lean:
-        return box
-    vectors = np.diag(box)
-    vectors[[1, 2, 2], [0, 0, 1]] = np.frombuffer(lean, "<f8") * box[[1, 2, 2]]
-    return vectors
 
 
 def _state_of_openmm(path: Path, n_atoms: int) -> Restart:

@@ -1,9 +1,9 @@
-!> How the edges of a periodic box lean. They are a = (a_x, 0, 0), b = (b_x, b_y, 0) and c = (c_x, c_y, c_z). The diagonal
-!> is what is called the box elsewhere: its product is the volume. What stands beside it is kept as shares of the diagonal,
-!> which stay as they are when all edges are scaled alike.
+!> How the edges of a periodic box lean, which is then triclinic. They are a = (a_x, 0, 0), b = (b_x, b_y, 0) and
+!> c = (c_x, c_y, c_z). The diagonal is what is called the box elsewhere: its product is the volume. What stands beside it
+!> is kept as shares of the diagonal, which stay as they are when all edges are scaled alike.
 !>
-!> A shear takes the edges to the axes. Positions that it has made straight, over the box, are fractions of the edges, so
-!> that grids of domains and of waves are the same for all shapes. Distances are those of positions as they are.
+!> A shear takes the edges to the axes. Positions that it has made straight, over the box, are fractions of the edges,
+!> so that grids of domains and of waves are the same for all shapes. Distances are those of positions as they are.
 module base_box_shape
   use base_fixed_point, only: lattice_shifter
   use base_kinds, only: real64
@@ -80,8 +80,8 @@ contains
     end associate
   end function tilt
 
-  !> How much farther along each axis straight positions can be from each other than positions: edges of the straight box
-  !> over distances between opposite faces.
+  !> How much farther along each axis straight positions can be from each other than positions: edges of the straight
+  !> box over distances between opposite faces.
   pure function stretch(self)
     class(box_shape_t), intent(in) :: self
     real(real64) :: stretch(3)

@@ -1,6 +1,6 @@
 !> The periodic box cut into Px x Py x Pz domains, one per rank; rank = ix + Px*(iy + Py*iz). The cuts are planes through
-!> the whole box: evenly spaced at first, and moved by `move_borders` where work is spread unevenly. Where edges of the box
-!> lean, planes do too: domains are cut in straight positions (module base_box_shape).
+!> the whole box: evenly spaced at first, and moved by `move_borders` where work is spread unevenly. Where edges of the
+!> box lean, planes do too: domains are cut in straight positions (module base_box_shape).
 module comm_domain_grid
   use base_kinds, only: int64, real64
   use base_box_shape, only: box_shape_t, translation

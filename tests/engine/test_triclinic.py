@@ -1,4 +1,4 @@
-"""Boxes whose edges lean: rhombic dodecahedra and truncated octahedra.
+"""Triclinic boxes: rhombic dodecahedra and truncated octahedra.
 
 OpenMM's Reference platform judges a rhombic dodecahedron by the rectangular box that holds two of its cells. In the
 deterministic mode the half shell on one rank judges all else: other ranks, halo patterns, transports, schemes.

@@ -28,8 +28,8 @@ contains
     if (status == 0 .and. all(edges > 0.0_real64)) box = edges
   end subroutine read_exact_box
 
-  !> Of the atoms `id` (from 0) of a system of `n_atoms`: `position` (3, n), which is near already, in the same image of the
-  !> box of `grid`; `velocity` likewise, if the file has any (`moves`).
+  !> Of the atoms `id` (from 0) of a system of `n_atoms`: `position` (3, n), which is near already, in the same image of
+  !> the box of `grid`; `velocity` likewise, if the file has any (`moves`).
   subroutine read_exact_state(path, n_atoms, id, grid, position, velocity, moves, error)
     character(len=*), intent(in) :: path
     integer(int64), intent(in) :: n_atoms, id(:)

@@ -7,8 +7,8 @@
 !> own trajectory at a checkpoint), `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain,
 !> 8 each; rates of strain x y z, heat of the barostat, its largest Monte Carlo move, trials and acceptances since that
 !> changed, points of the PME grid x y z, heat of the thermostat that the rank alone knows of, temperature of the
-!> thermostat, number of the parameters that a replica has; the rest 0), in version 3 `float64 lean[3]` (b_x/b_y, c_x/c_z,
-!> c_y/c_z), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> thermostat, number of the parameters that a replica has; the rest 0), in version 3 `float64 lean[3]` (b_x/b_y,
+!> c_x/c_z, c_y/c_z), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 !> Units: time ps, box and positions angstrom, velocities angstrom/ps.
 module restart
   use base_kinds, only: int64, real64

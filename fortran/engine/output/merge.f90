@@ -21,7 +21,8 @@ module merge
 
   !> Atoms of a file that are read at a time.
   integer(int64), parameter :: piece_size = 2_int64**18
-  !> Bytes of a frame before its ids (but for three further numbers of a box that leans), and for each atom: id and position.
+  !> Bytes of a frame before its ids, without and for three further numbers of a box that leans, and for each atom: id and
+  !> position.
   integer(int64), parameter :: frame_head = 48, lean_bytes = 24, id_bytes = 8, position_bytes = 12
 
   !> The atoms to write.
@@ -38,8 +39,8 @@ module merge
     procedure :: place_of
   end type wanted_t
 
-  !> The files of the ranks, and of the frame that is read: bytes before it, step, time (ps), edges of the box as in module
-  !> frame_writer.
+  !> The files of the ranks, and of the frame that is read: bytes before it, step, time (ps), edges of the box as in
+  !> module frame_writer.
   type :: domain_files_t
     character(len=:), allocatable :: name
     integer(int64), allocatable :: next(:)

@@ -142,7 +142,7 @@ contains
                                    to_text(sim%grid%box(3))//" angstrom, "
     if (sim%grid%shape%leans) then
       write (line, "(3(f0.3,1x))") sim%grid%shape%tilt(sim%grid%box)
-      extent = extent//"leaning by "//trim(line)//" (b_x c_x c_y), "
+      extent = extent//"triclinic with b_x, c_x, c_y "//trim(line)//", "
     end if
     call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &

@@ -247,7 +247,8 @@ contains
           self%list_limit = self%tolerance%limit(field%shared%list_distance - field%shared%cutoff)
       end if
       if (grid%shape%shortest_translation(grid%box) < 2.0_real64*self%least_reach) then
-        call fail(error, exit_bad_input, "the box has shrunk to "//to_text(grid%shape%shortest_translation(grid%box))// &
+        call fail(error, exit_bad_input, "the box has shrunk to "// &
+                  to_text(grid%shape%shortest_translation(grid%box))// &
                   " angstrom, less than twice the pairlistdist: equilibrate at constant volume first or give a "// &
                   "larger tau_p")
         return

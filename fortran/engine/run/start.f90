@@ -229,7 +229,7 @@ contains
     call sim%lists%choose_reach(settings, sim%system_state_t, sim%field)
   end subroutine make_grid
 
-  !> Whether a box whose edges lean is one that all parts of the program know.
+  !> Whether a triclinic box is one that all parts of the program know.
   subroutine check_shape(settings, box, shape, error)
     type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: box(3)
@@ -237,12 +237,12 @@ contains
     type(error_t), allocatable, intent(out) :: error
     if (.not. shape%leans) return
     if (.not. shape%is_compact(box)) then
-      call fail(error, exit_bad_input, "edges of the box lean by more than those before them are long: give the same "// &
-                "lattice by its shortest edges, as gmx editconf and chromabuild import write it")
+      call fail(error, exit_bad_input, "edges of the triclinic box lean by more than those before them are long: "// &
+                "give the same lattice by its shortest edges, as gmx editconf and chromabuild import write it")
     else if (settings%ensemble%changes_box() .and. settings%ensemble%isotropy /= isotropic) then
-      call settings%refuse("ENSEMBLE", "isotropy", "must be ISO in a box whose edges lean, whose shape stays", error)
+      call settings%refuse("ENSEMBLE", "isotropy", "must be ISO in a triclinic box, whose shape stays", error)
     else if (settings%has_material()) then
-      call fail(error, exit_bad_input, "a material needs a rectangular box: edges of this one lean")
+      call fail(error, exit_bad_input, "a material needs a rectangular box, and this one is triclinic")
     end if
   end subroutine check_shape
 
@@ -258,16 +258,16 @@ contains
     real(real64) :: wanted_box
     integer :: axis
     dims = settings%boundary%domains
+    if (shape%leans .and. shape%shortest_translation(box) < 2.0_real64*settings%energy%list_distance) then
+      call settings%refuse("ENERGY", "pairlistdist", "must not exceed half the distance between images in this box, "// &
+                           "which is "//to_text(shape%shortest_translation(box))//" angstrom", error)
+      return
+    end if
     do axis = 1, 3
       wanted_box = settings%boundary%box(axis)
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
         call settings%refuse("BOUNDARY", "box_size_"//axis_name(axis), "differs from the box of the input, "// &
                              to_text(box(axis))//" angstrom", error)
-        return
-      end if
-      if (shape%leans .and. axis == 1 .and. shape%shortest_translation(box) < 2.0_real64*settings%energy%list_distance) then
-        call settings%refuse("ENERGY", "pairlistdist", "must not exceed half the distance between images in this box, "// &
-                             "which is "//to_text(shape%shortest_translation(box))//" angstrom", error)
         return
       end if
       if (.not. shape%leans .and. box(axis) < 2.0_real64*settings%energy%list_distance) then

@@ -194,8 +194,8 @@ contains
     end do
   end subroutine wrap
 
-  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them, from `origin` (angstrom): where they stand in a
-  !> frame does not depend on when they were last wrapped.
+  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them, from `origin` (angstrom): where they stand in
+  !> a frame does not depend on when they were last wrapped.
   subroutine in_box(self, grid, origin, position)
     class(atoms_t), intent(in) :: self
     type(domain_grid_t), intent(in) :: grid
