@@ -29,11 +29,16 @@ def vectors_from_angles(edges: np.ndarray, angles: np.ndarray) -> np.ndarray:
 
 
 def reduced(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of the same lattice and orientation of which none leans by more than half of those before it."""
+    """Vectors of the same lattice and orientation of which none leans by more than half of those before it; those that
+    lean by half lean forward, whatever the rounding of a file."""
     a, b, c = np.array(vectors, dtype=float)
-    c = c - b * np.round(c[1] / b[1])
-    c = c - a * np.round(c[0] / a[0])
-    return np.array([a, b - a * np.round(b[0] / a[0]), c])
+
+    def whole(share: float) -> float:
+        return np.ceil(share - 0.5 - 1e-5)
+
+    c = c - b * whole(c[1] / b[1])
+    c = c - a * whole(c[0] / a[0])
+    return np.array([a, b - a * whole(b[0] / a[0]), c])
 
 
 def tilt_of(box: np.ndarray) -> np.ndarray:

@@ -78,6 +78,8 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
     start = read_coordinates(coordinates)
     velocity = start.velocity if velocities is None else read_velocities(velocities)
     own_box = start.box if box is None else np.asarray(box, dtype=float)
+    if box is not None:
+        refuse_angles(start.box, coordinates, "--box")
     if cell is not None:
         own_box = read_cell(cell)
     topology = import_topology(structure, parameters, include,
@@ -290,6 +292,13 @@ def _with_numbers(content: _Structure) -> _Structure:
         for residue, k in zip(content.atoms.residues(), own.tolist(), strict=True):
             residue.id = str(residues.number[k])
     return content
+
+
+def refuse_angles(box: np.ndarray | None, path: str | Path, key: str) -> None:
+    """Raise BadInputError where the box of a file has angles that are not right and ``key`` gives edges alone."""
+    if box is not None and len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
+        raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
+                            f" degrees, which {key} does not tell: leave it out")
 
 
 def _vectors(box: Sequence[float] | None, path: str | Path) -> np.ndarray:

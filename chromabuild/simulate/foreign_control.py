@@ -214,7 +214,7 @@ class _Import:
     def _make_start(self, topology_file: Path, coordinates: Path, box: list[float] | None, folder: Path,
                     exact: Path | None) -> None:
         from chromabuild.forcefield.coordinate_files import edges_and_angles, read_coordinates
-        from chromabuild.forcefield.import_files import write_start, write_state
+        from chromabuild.forcefield.import_files import refuse_angles, write_start, write_state
         from chromabuild.forcefield.topology_file import Topology
 
         topology = Topology.read(topology_file)
@@ -222,11 +222,8 @@ class _Import:
         if self.control.periodic and box is None and start.box is None:
             raise BadInputError(f"{coordinates} has no periodic box: give box_size_x, box_size_y and box_size_z in "
                                 "[BOUNDARY], or type = NOBC")
-        if (box is not None and len(box) == 3 and start.box is not None and
-                not np.allclose(start.box[3:], 90, atol=1e-3)):
-            raise BadInputError(f"{coordinates} has a box with angles of " +
-                                ", ".join(f"{angle:g}" for angle in start.box[3:]) +
-                                " degrees, which box_size_x, box_size_y and box_size_z do not tell: leave them out")
+        if box is not None and len(box) == 3:
+            refuse_angles(start.box, coordinates, "box_size_x, box_size_y and box_size_z")
         vectors, shift = write_start(topology, start.position, start.box if box is None else box, coordinates,
                                    folder / "made", self.control.periodic)
         with atomic_path(folder / "box.txt") as part:
