@@ -298,7 +298,7 @@ def refuse_angles(box: np.ndarray | None, path: str | Path, key: str) -> None:
     """Raise BadInputError where the box of a file has angles that are not right and ``key`` gives edges alone."""
     if box is not None and len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
         raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
-                            f" degrees, which {key} does not tell: leave it out")
+                            f" degrees, of which {key} says nothing: leave that out")
 
 
 def _vectors(box: Sequence[float] | None, path: str | Path) -> np.ndarray:

@@ -358,7 +358,7 @@ def test_triclinic_box(tmp_path):
         f"[INPUT]\ngrotopfile = system.top\ngrocrdfile = system.gro\n\n{text}"
         "box_size_x = 21.2\nbox_size_y = 21.2\nbox_size_z = 15.0\n")
     done = chromamd_command("run", "edges.inp", cwd=tmp_path)
-    assert done.returncode != 0 and "which box_size_x, box_size_y and box_size_z does not tell" in done.stderr
+    assert done.returncode != 0 and "of which box_size_x, box_size_y and box_size_z says nothing" in done.stderr
 
 
 def test_local_restraints(tmp_path):

@@ -204,7 +204,7 @@ def test_boxes_whose_edges_lean_are_kept(system, prmtop, tmp_path):
     np.testing.assert_allclose(boxes["flat.gro"], np.diag([30.0] * 3))
     for name in ("tilted.gro", "far.gro", "text.rst7"):
         np.testing.assert_allclose(boxes[name], [30, 30, 30, 9, 9, -9], atol=1e-4, err_msg=name)
-    with pytest.raises(BadInputError, match=r"tilted.gro has a box with angles .* which --box does not tell"):
+    with pytest.raises(BadInputError, match=r"tilted.gro has a box with angles .* of which --box says nothing"):
         import_system(prmtop, tmp_path / "tilted.gro", [], tmp_path / "edges", box=[30, 30, 30])
     (tmp_path / "none.rst7").write_text(
         text[:text.rstrip().rfind("\n") + 1] + "".join(f"{value:12.7f}" for value in (30, 30, 30, 30, 30, 120)) + "\n")
