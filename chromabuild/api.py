@@ -57,11 +57,12 @@ def _with_keys_of(*sections: str) -> Callable[[Function], Function]:
 def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     """The mesoscale fibre of a locus, with its proteins, linker histones, marks of tails and share of the contacts.
 
-    Raises BadInputError for marks, proteins and energies of contacts that do not fit the locus.
+    Raises BadInputError for marks, proteins, linker arms and energies of contacts that do not fit the locus.
     """
     import numpy as np
 
     from chromabuild.genome.contact_energies import read_contact_energies
+    from chromabuild.nucleosome.linker_arms import with_linker_arms
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
     from chromabuild.nucleosome.tail_charges import tail_charge_changes
     from chromabuild.proteins.placing import fibre_with_proteins
@@ -74,11 +75,12 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
     energies = (read_contact_energies(section.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
                 if section.contact_energies else ())
-    return replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
-                   contact_energies=energies,
-                   linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
-                   tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
-                   acetylated=tuple(bool(one) for one in acetylated))
+    fibre = replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
+                    contact_energies=energies,
+                    linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
+                    tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
+                    acetylated=tuple(bool(one) for one in acetylated))
+    return with_linker_arms(fibre, locus.nucleosomes, settings)
 
 
 def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":

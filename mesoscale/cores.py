@@ -19,6 +19,7 @@ from mesoscale.fibre import Body, Fibre, MissingDimer
 Array = NDArray[np.float64]
 
 MIDDLE = (FULL_WRAP - 1) // 2
+ARM = 10  # base pairs beyond either end of 1KX5's path that a linker histone holds
 SPHERE_SPACING = 3  # base pairs between the floor spheres along wrapped DNA
 # Spheres every 3 bp (1.02 nm) of this excess radius keep two axes apart by at least twice the nominal radius also when
 # the spheres of the two are staggered: (2 (1.1 + 0.03))^2 - 0.51^2 >= 2.2^2.
@@ -63,11 +64,16 @@ def halves(wrapped: int | tuple[int, int]) -> tuple[int, int]:
 
 
 def crystal_path(wrapped: int | tuple[int, int] = FULL_WRAP) -> tuple[Array, Array]:
-    """Base-pair origins (n, 3) in nm and frames (n, 3, 3) of 1KX5 that are `wrapped`, as `halves` takes it."""
-    data = template("nucleosome_path_1kx5.json")
+    """Base-pair origins (n, 3) in nm and frames (n, 3, 3) of 1KX5 that are `wrapped`, as `halves` takes it.
+
+    What is wrapped beyond its 147 base pairs, up to ten on either side, is held by a linker histone as in PDB 4QLC.
+    """
+    data, arms = template("nucleosome_path_1kx5.json"), template("chromatosome_arms_4qlc.json")
     before, after = halves(wrapped)
-    inside = slice(MIDDLE - before, MIDDLE + after + 1)
-    return np.array(data["origin"])[inside] / 10.0, np.array(data["frame"]).reshape(-1, 3, 3)[inside]
+    inside = slice(MIDDLE + ARM - before, MIDDLE + ARM + after + 1)
+    origin, frame = (np.concatenate([arms["entry"][part], np.reshape(data[part], (FULL_WRAP, -1)), arms["exit"][part]])
+                     for part in ("origin", "frame"))
+    return origin[inside] / 10.0, frame.reshape(-1, 3, 3)[inside]
 
 
 def joint_frames(wrapped: int | tuple[int, int] = FULL_WRAP) -> Array:
@@ -78,9 +84,10 @@ def joint_frames(wrapped: int | tuple[int, int] = FULL_WRAP) -> Array:
     pair's own frame is turned onto it by the shortest way. In 1KX5 the axes cross at 43 degrees; the ten base pairs
     beyond them that PDB 4QLC has, with a linker histone, cross at 42, the normals of the last base pairs at 60.
     """
-    _, frame = crystal_path()
     before, after = halves(wrapped)
-    return np.array([_joint(frame, MIDDLE + after, 2 * HALF_TURN), _joint(frame, MIDDLE - before, 2 * HALF_TURN)])
+    least = max(before, MIDDLE)
+    _, frame = crystal_path((least, max(after, MIDDLE)))
+    return np.array([_joint(frame, least + after, 2 * HALF_TURN), _joint(frame, least - before, 2 * HALF_TURN)])
 
 
 def _joint(frame: Array, end: int, turn: int) -> Array:
@@ -95,7 +102,7 @@ def _joint(frame: Array, end: int, turn: int) -> Array:
 
 def crystal_core(
     wrapped: int | tuple[int, int] = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
-    charges: Literal["fitted", "formal"] = "fitted", missing: MissingDimer = "",
+    charges: Literal["fitted", "formal"] = "fitted", missing: MissingDimer = "", dna_charge: float | None = None,
 ) -> Core:
     """The core of PDB 1KX5 with `wrapped` base pairs (as `halves` takes it) in a salt (mol/L).
 
@@ -104,7 +111,9 @@ def crystal_core(
     core, for a model in which tails do not move. Formal charges, a third as many sites: -2 e a wrapped base pair,
     gathered on the DNA axis every 3 bp (-294 e for 147 bp), and those of histones and tails (+148 e). Spheres: wrapped
     DNA, the octamer in 32 balls, those tails in balls of three residues. What belongs to a `missing` dimer is left out:
-    spheres, tails, and charges nearest to it. Raises ValueError for a salt beyond that of the fits.
+    spheres, tails, and charges nearest to it. Linker arms have the effective charge `dna_charge` (e) of a base pair of
+    linkers beside the fitted ones. Raises ValueError for a salt beyond that of the fits, and for arms without their
+    charge.
     """
     origin, _ = crystal_path(wrapped)
     data = template("nucleosome_core_1kx5.json")
@@ -125,6 +134,14 @@ def crystal_core(
         charge = np.concatenate([np.full(len(index), -2.0 * len(origin) / len(index)), histone[:, 3]])
     else:
         site, charge = core_charges(salt, before, after, _rows("core_charges", missing))
+        on_arm = [arm for arm in (origin[:max(before - MIDDLE, 0)], origin[len(origin) - max(after - MIDDLE, 0):])
+                  if len(arm)]
+        if on_arm and dna_charge is None:
+            raise ValueError(f"{before} and {after} base pairs are wrapped: give the charge of those beyond {MIDDLE}")
+        for arm in on_arm:
+            places = arm[1::SPHERE_SPACING] if len(arm) > 1 else arm
+            site = np.concatenate([site, places])
+            charge = np.concatenate([charge, np.full(len(places), dna_charge * len(arm) / len(places))])
     if rigid_tails and charges == "fitted":
         tail_site, tail_charge = rigid_tail_sites(salt)
         there = ~np.isin(tails_of_rigid_sites(), missing_tails(missing))
@@ -206,7 +223,7 @@ def core_shapes(
         if key not in found:
             found[key] = len(shapes)
             shapes.append(protein_core(body, dna_radius, salt, dna_charge) if body else crystal_core(
-                key[:2], dna_radius, salt, rigid_tails, charges, missing))
+                key[:2], dna_radius, salt, rigid_tails, charges, missing, dna_charge))
         form.append(found[key])
     if not shapes:
         shapes = [crystal_core(fibre.wrapped_length, dna_radius, salt, rigid_tails, charges)]

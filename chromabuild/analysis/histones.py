@@ -5,10 +5,11 @@ alike. A nucleosome is put together from the chains whose folds touch.
 """
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import h5py
 import numpy as np
@@ -196,8 +197,20 @@ def superposition(fixed: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, np.
     return origin, frame, float(np.sqrt((rest**2).sum(axis=1).mean()))
 
 
-def _histones(universe: "MDAnalysis.Universe"):
-    """Chains whose sequence is that of a histone."""
+class ProteinChain(NamedTuple):
+    """Amino acids in a row, in one segment; (k,) residues and (a,) atoms of the universe."""
+
+    sequence: str
+    label: str
+    residues: np.ndarray
+    alpha: np.ndarray
+    heavy: np.ndarray
+    heavy_residue: np.ndarray
+    """(a,) place in ``residues`` of each atom but hydrogens."""
+
+
+def protein_chains(universe: "MDAnalysis.Universe") -> Iterator[ProteinChain]:
+    """Chains of amino acids; a new one begins where residue numbers fall or the segment changes."""
     residues, atoms = universe.residues, universe.atoms
     letters = np.array([amino_acid(name) for name in residues.resnames])
     protein = np.flatnonzero(letters != "")
@@ -213,18 +226,30 @@ def _histones(universe: "MDAnalysis.Universe"):
     in_protein = np.flatnonzero(np.isin(atoms.resindices, protein) & ~elements_hydrogen)
     owner = atoms.resindices[in_protein]
     for rows in np.split(protein, np.flatnonzero(new) + 1):
-        sequence = "".join(letters[rows])
-        kind = _kind(sequence)
-        if kind is None:
-            continue
-        name, family = kind
         place = np.full(len(residues), -1)
         place[rows] = np.arange(len(rows))
         heavy = in_protein[place[owner] >= 0]
+        yield ProteinChain("".join(letters[rows]), str(residues.segids[rows[0]]), rows, alpha_of[rows], heavy,
+                           place[atoms.resindices[heavy]])
+
+
+def _histones(universe: "MDAnalysis.Universe") -> Iterator[HistoneChain]:
+    """Chains whose sequence is that of a histone of the octamer."""
+    for chain in protein_chains(universe):
+        kind = _kind(chain.sequence)
+        if kind is None:
+            continue
+        name, family = kind
         yield HistoneChain(
-            name, family, str(residues.segids[rows[0]]), rows, alpha_of[rows], _numbers(sequence, name),
-            _matched(sequence, reference_fold().sequence[FAMILIES.index(family)]), heavy,
-            place[atoms.resindices[heavy]])
+            name, family, chain.label, chain.residues, chain.alpha, _numbers(chain.sequence, name),
+            _matched(chain.sequence, reference_fold().sequence[FAMILIES.index(family)]), chain.heavy,
+            chain.heavy_residue)
+
+
+def word_share(sequence: str, other: str) -> float:
+    """Share of the words of four letters of a sequence that stand in another one, too."""
+    words = _words(sequence)
+    return len(words & _words(other)) / max(1, len(words))
 
 
 @cache

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.analysis.arm_measures import REACH, detached_arms, residues_at
 from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import helix_axes, local_bends
 from chromabuild.analysis.histones import HistoneChain
 from chromabuild.analysis.nucleosome_measures import (
     BRIDGE,
     CATIONS,
+    CONTACT,
     PATCH,
     PATCH_ATOMS,
     dimer_shifts,
@@ -21,8 +23,8 @@ from chromabuild.analysis.nucleosome_measures import (
     tails_of,
     wrapping,
 )
-from chromabuild.analysis.nucleotides import PLACE, helix_of
-from chromabuild.analysis.whole_nucleosomes import SITES, WholeNucleosomes, core_of
+from chromabuild.analysis.nucleotides import PLACE, Pairs, helix_of
+from chromabuild.analysis.whole_nucleosomes import SITES, Chains, Nucleosome, WholeNucleosomes, core_of
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -40,6 +42,9 @@ class NucleosomeAnalysis(FrameAnalysis):
     - ``wrapped`` (f, m, 2): mean twist of the steps of the 147 sites, and their mean bend over a turn, degree;
     - ``patch`` (f, m, 2): arginines and lysines at the acidic patches, and those of H4 tails among them;
     - ``phosphate`` (f, m, 2, 147): whether the phosphate of each site on either strand is held by a histone;
+    - ``arm`` (f, m, 2): of ten base pairs beyond either end of the path how many are off the path that they have on a
+      linker histone in PDB 4QLC, NaN where the DNA ends; ``linker_histone`` (f, m, 3): residues of the linker histone
+      that touch the entering arm, wrapped DNA and the leaving arm, NaN where there is none;
     - ``tail`` (f, t, 2): end-to-end distance and radius of gyration, angstrom;
     - ``contact`` (f, c): whether a residue touches DNA;
     - ``alpha`` (f, c, 3): C-alpha atoms as seen from their own octamer, angstrom.
@@ -55,7 +60,7 @@ class NucleosomeAnalysis(FrameAnalysis):
     MEASURES: ClassVar[dict[str, type]] = {
         "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
         "turned": np.float32, "hinge": np.float32, "wrapped": np.float32, "patch": np.int32, "phosphate": bool,
-        "tail": np.float32, "contact": bool, "alpha": np.float32}
+        "arm": np.float32, "linker_histone": np.float32, "tail": np.float32, "contact": bool, "alpha": np.float32}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
@@ -90,7 +95,8 @@ class NucleosomeAnalysis(FrameAnalysis):
             if nucleosome.duplex < 0:
                 blank = {"detached": np.zeros(SITES, bool), "unwrapped": (0, 0), "slid": np.nan, "turned": np.nan,
                          "hinge": np.full(3, np.nan), "wrapped": np.full(2, np.nan),
-                         "phosphate": np.zeros((2, SITES), bool)}
+                         "phosphate": np.zeros((2, SITES), bool), "arm": np.full(2, np.nan),
+                         "linker_histone": np.full(3, np.nan)}
                 for measure, values in blank.items():
                     found[measure].append(values)
                 continue
@@ -102,6 +108,8 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["slid"].append(wrapped.slid)
             found["turned"].append(wrapped.turned)
             found["hinge"].append(hinge(seen, sites))
+            found["arm"].append(detached_arms(seen, nucleosome.dyad, pairs.closed))
+            found["linker_histone"].append(self._touched(nucleosome, pairs, chains, dna))
             steps = sites[:-1][(sites[:-1] >= 0) & (sites[1:] >= 0)]
             found["wrapped"].append((helix.step[steps, 5].mean(), _mean(bends[nucleosome.duplex][steps])))
             rows = np.stack([pairs.first[sites], pairs.second[sites]])
@@ -115,6 +123,24 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
         joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
         return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}
+
+    @staticmethod
+    def _touched(nucleosome: Nucleosome, pairs: Pairs, chains: Chains, dna: np.ndarray) -> np.ndarray:
+        """(3,) residues of the linker histone at the entering arm, at wrapped DNA and at the leaving arm."""
+        chain, n = nucleosome.linker_histone, len(pairs.first)
+        if chain is None:
+            return np.full(3, np.nan)
+        site = nucleosome.dyad + np.arange(-REACH, REACH + 1)
+        site = np.unique(site % n) if pairs.closed else site[(site >= 0) & (site < n)]
+        from_dyad = site - nucleosome.dyad
+        if pairs.closed:
+            from_dyad = (from_dyad + n // 2) % n - n // 2
+        atoms = np.concatenate([dna[pairs.first[site]], dna[pairs.second[site]]])
+        number = np.repeat(np.tile(from_dyad, 2), atoms.shape[1])
+        flat = atoms.reshape(-1, 3)
+        known = np.isfinite(flat[:, 0])
+        return np.array(residues_at(chains.heavy[id(chain)], chain.heavy_residue, flat[known], number[known], CONTACT),
+                        dtype=float)
 
 
 def _mean(values: np.ndarray) -> float:

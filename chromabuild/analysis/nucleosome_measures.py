@@ -54,7 +54,7 @@ def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: b
     """
     fold = reference_fold()
     there = np.flatnonzero(sites >= 0)
-    apart = _from_path(origin[sites[there]], fold.path)
+    apart = distance_from_path(origin[sites[there]], fold.path)
     detached = np.zeros(SITES, dtype=bool)
     detached[there] = apart > DETACHED
     inner = detached[there]
@@ -79,7 +79,7 @@ def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: b
     return Wrapping(detached, ends, float(np.mean(moved + fraction)) if len(central) else float("nan"), float(turned))
 
 
-def _from_path(points: np.ndarray, path: np.ndarray) -> np.ndarray:
+def distance_from_path(points: np.ndarray, path: np.ndarray) -> np.ndarray:
     """(n,) distances of points from the polygon through a path, by its two segments at the nearest corner."""
     _, nearest = cKDTree(path).query(points)
     best = np.full(len(points), np.inf)

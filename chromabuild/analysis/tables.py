@@ -142,6 +142,10 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
         "residues at the acidic patch": ("count", found.patch[..., 0]),
         "of these in H4 tails": ("count", found.patch[..., 1]),
         "phosphates held": ("count", found.phosphate.sum(axis=(2, 3)))}
+    if any(one.linker_histone is not None for one in analysis.nucleosomes):
+        kinds |= {f"detached of the {way} arm": ("bp", found.arm[..., k]) for k, way in enumerate(("entry", "exit"))}
+        kinds |= {f"linker histone at {what}": ("count", found.linker_histone[..., k])
+                  for k, what in enumerate(("the entry arm", "wrapped DNA", "the exit arm"))}
     first = first_equilibrated(time, [found.rmsd.mean(axis=1), found.unwrapped.sum(axis=(1, 2))])
     names = [(k, nucleosome.octamer.name) for k, nucleosome in enumerate(analysis.nucleosomes, 1)]
     means, series = Table(("nucleosome", "segment", *AVERAGES)), Table(

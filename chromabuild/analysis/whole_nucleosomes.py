@@ -7,6 +7,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.analysis.histones import HistoneChain, Octamer, find_octamers, reference_fold, superposition
+from chromabuild.analysis.linker_histones import find_linker_histones
 from chromabuild.analysis.nucleotides import (
     PLACE,
     Nucleotides,
@@ -25,6 +26,8 @@ SITES = 147
 DYAD = 73
 _NEAR = 12.0
 """Angstrom from the path's dyad within which the first frame must show a base pair."""
+_AT_DYAD = 25.0
+"""Angstrom from the dyad's base pair to the nearest C-alpha atom of a linker histone; 11 in PDB 4QLC."""
 _JOINS = ((0, -1), (1, 0), (4, 0), (5, 4), (3, 1), (2, 3), (7, 5), (6, 7))
 """Places of an octamer in the order in which they are put together: chain, and the one that it is put beside."""
 
@@ -39,6 +42,8 @@ class Nucleosome:
     """Of ``Nucleotides.duplexes``; -1 where no DNA is near."""
     dyad: int
     """Base pair of that duplex at the dyad in the first frame."""
+    linker_histone: HistoneChain | None = None
+    """That whose folded domain lies nearest to the dyad."""
 
     def sites(self, nucleotides: Nucleotides) -> np.ndarray:
         """(147,) base pairs of the duplex at the sites of 1KX5's path in the first frame; -1 beyond its ends."""
@@ -84,11 +89,16 @@ class WholeNucleosomes:
         self._joins: list[_Join] = []
         for octamer in octamers:
             self._joins += self._joined(octamer, position, box, len(self._joins))
+        linker_histones = find_linker_histones(universe)
+        for chain in linker_histones:
+            mine, other = _nearest(position[chain.alpha], self._place[:, PLACE["N1"]], box)
+            self._joins.append(_Join(chain, mine, ("dna", other, 0)))
         chains = self.chains(position, self._place, box)
         origin, frame = self.nucleotides.base_frames(self._place)
         helices = [helix_of(pairs, origin, frame) for pairs in self.nucleotides.duplexes]
         found = [self._on_dna(octamer, chains, [helix.origin for helix in helices]) for octamer in octamers]
-        self.nucleosomes = sorted(found, key=lambda one: (one.duplex, one.dyad))
+        self.nucleosomes = with_linker_histones(sorted(found, key=lambda one: (one.duplex, one.dyad)),
+                                                linker_histones, chains)
         """In the order of the DNA."""
 
     def chains(self, position: np.ndarray, dna: np.ndarray, box: np.ndarray | None) -> Chains:
@@ -174,6 +184,21 @@ def core_of(octamer: Octamer, chains: Chains) -> Core:
         here.append(chains.alpha[id(chain)][core])
         there.append(fold.alpha[place][chain.crystal[core] - 1])
     return Core(*superposition(np.concatenate(there), np.concatenate(here)))
+
+
+def with_linker_histones(nucleosomes: list[Nucleosome], linker_histones: list[HistoneChain], chains: Chains
+                         ) -> list[Nucleosome]:
+    """The nucleosomes with the linker histones that have a C-alpha atom nearest to their dyad, within ``_AT_DYAD``."""
+    dyad = reference_fold().path[DYAD]
+    cores = [core_of(one.octamer, chains) for one in nucleosomes]
+    places = np.array([core.origin + core.frame @ dyad for core in cores])
+    found = list(nucleosomes)
+    for chain in linker_histones:
+        apart = np.linalg.norm(chains.alpha[id(chain)][:, None] - places, axis=2).min(axis=0)
+        k = int(np.argmin(apart))
+        if apart[k] < _AT_DYAD and found[k].linker_histone is None:
+            found[k] = replace(found[k], linker_histone=chain)
+    return found
 
 
 def _nearest(one: np.ndarray, other: np.ndarray, box: np.ndarray | None) -> tuple[int, int]:

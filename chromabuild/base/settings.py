@@ -42,7 +42,7 @@ class LocusSection(Section):
     contacts: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BEDPE of contacts, or .cool/.mcool/.hic; empty: none")
     proteins: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of other proteins on the DNA: the interval is the footprint, column 4 names the structure in build.structures, column 6 is the strand; empty: none")
     wrapped_length: int = Field(147, ge=101, le=147, description="bp wrapped on a core, where `wrapping` does not say otherwise")
-    wrapping: Literal["uniform", "width", "thick"] = Field("uniform", description="what is wrapped: wrapped_length on every core; the BED interval, e.g. an MNase fragment, cut to 147; or columns 7 and 8 of BED (thickStart, thickEnd), which may be asymmetric about the dyad")
+    wrapping: Literal["uniform", "width", "thick"] = Field("uniform", description="what is wrapped: wrapped_length on every core; the BED interval, e.g. an MNase fragment, cut to 147; or columns 7 and 8 of BED (thickStart, thickEnd), which may be asymmetric about the dyad and, of nucleosomes with a linker histone, reach 83 bp to either side")
     missing_dimers: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of hexasomes and tetrasomes: nucleosomes whose dyad lies inside lack the H2A-H2B dimer that column 4 names (proximal: on the side of lower positions, of higher ones where column 6 is -; distal; or both), and the DNA that it holds is unwrapped; empty: none")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
     circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
@@ -115,6 +115,7 @@ class BuildSection(Section):
     ph: float | None = Field(None, ge=0, le=14, description="pH at which histidines of histones are protonated by their pKa (needs the package propka); empty: neutral, tautomers by hydrogen bonds")
     linker_histone: Literal["none", "H5", "H1.0", "H1.4"] = Field("none", description="linker histone on the dyad: chicken H5 (residues 19-108), human H1.0 or human H1.4")
     linker_histone_share: float = Field(1.0, ge=0, le=1, description="share of the nucleosomes that carry it, drawn by the seed")
+    linker_arms: Literal["free", "held"] = Field("free", description="the ten base pairs on either side of a nucleosome with a linker histone: linker DNA that may go anywhere, or held on their path in PDB 4QLC as part of the core; `locus.wrapping: thick` says it for each nucleosome")
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
 
 

@@ -18,6 +18,7 @@ from chromabuild.build.octamers import (
     protonation_report,
     with_scaffold_tails,
 )
+from chromabuild.dna.arms import ARM, rows_on_arms, with_arms
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.genome.chromosomes import Chromosome
@@ -133,12 +134,15 @@ def relaxed_path(
     position_on_core = np.zeros(len(core_of_bp), dtype=int)
     wrapped = core_of_bp >= 0
     position_on_core[wrapped] = np.flatnonzero(wrapped) - np.asarray(scaffold.dyad)[core_of_bp[wrapped]]
-    if np.abs(position_on_core).max(initial=0) > DYAD:
+    if np.abs(position_on_core).max(initial=0) > DYAD + ARM:
         far = int(np.argmax(np.abs(position_on_core)))
         raise BadInputError(
             f"base pair {far} lies {abs(position_on_core[far])} bp from the dyad of nucleosome {core_of_bp[far]} "
-            f"that it is wrapped on, beyond the {DYAD} of a core: make the scaffold again"
+            f"that it is wrapped on, beyond the {DYAD + ARM} of a core with its arms: make the scaffold again"
         )
+    if np.abs(position_on_core).max(initial=0) > DYAD:
+        path = with_arms(path)
+        position_on_core[wrapped] = rows_on_arms(position_on_core[wrapped]) - DYAD
     bound, core_origin, core_frame = scaffold.proteins, scaffold.core_origin, scaffold.core_frame
     if complexes:
         core_of_bp = core_of_bp.copy()

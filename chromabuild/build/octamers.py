@@ -8,10 +8,11 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.build.duplex import build_dna
+from chromabuild.dna.arms import ARM, rows_on_arms, with_arms
 from chromabuild.dna.backbone import ATOM_CLASS
-from chromabuild.dna.helix import RelaxedPath, crystal_path
+from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path
 from chromabuild.molecule.residues import residue_library
-from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.octamer import LINKER_CHAIN, Octamer
 from chromabuild.nucleosome.protonation import CHARGED
 from chromabuild.nucleosome.recipe import OctamerRecipe, build_octamer, unusual_protonation
 from chromabuild.nucleosome.scaffold_tails import BEADS, follow_beads
@@ -58,12 +59,13 @@ def atoms_beside_dna(octamers: list[Octamer], proteins: list[Octamer], path: Rel
     ``ATOM_CLASS`` (k,); None where there are neither."""
     if not octamers and not proteins:
         return None
-    library, wrapped, beside = list(residue_library().values()), cKDTree(wrapped_dna()[0]), {}
+    library, beside = list(residue_library().values()), {}
     for octamer in (*octamers, *proteins):
         if id(octamer) not in beside:
             element = np.concatenate([library[k].elements for k in octamer.residue_template])
             near = np.ones(len(element), dtype=bool)
             if all(octamer is not one for one in proteins):
+                wrapped = cKDTree(wrapped_dna(arms=LINKER_CHAIN in octamer.chain)[0])
                 near = wrapped.query(octamer.position, distance_upper_bound=BESIDE_DNA)[0] < BESIDE_DNA
             rows = np.flatnonzero(near & (element != "H"))
             kind = np.array([ATOM_CLASS.get(e, ATOM_CLASS["C"]) for e in element[rows]], dtype=np.int32)
@@ -99,9 +101,15 @@ def protonation_report(recipes: list[OctamerRecipe]) -> dict:
 
 
 @cache
-def wrapped_dna() -> tuple[np.ndarray, np.ndarray]:
-    """Heavy atoms (n, 3; angstrom) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,)."""
+def wrapped_dna(arms: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Heavy atoms (n, 3; angstrom) of DNA on the crystal's path, A, C, G, T in turn, and which are polar (n,).
+
+    ``arms``: with those that a linker histone holds.
+    """
     origin, frame = crystal_path()
+    if arms:
+        order = rows_on_arms(np.arange(-DYAD - ARM, DYAD + ARM + 1))
+        origin, frame = (part[order] for part in with_arms((origin, frame)))
     position, template, _ = build_dna(np.arange(len(origin)) % 4, origin, frame)
     library = list(residue_library().values())
     element = np.concatenate([library[kind].elements for kind in template])

@@ -477,7 +477,8 @@ def relax_path(
         core_of_bp: (n,) core that each base pair is wrapped on, -1 for free ones.
         position_on_core: (n,) base pairs from the dyad, -73..73; ignored for free base pairs.
         path: origins (147, 3) and frames (147, 3, 3) of wrapped DNA in the nucleosome's own frame; default
-            ``crystal_path()``. More rows, to which positions from 74 on lead, are of other proteins' DNA in theirs.
+            ``crystal_path()``. More rows, to which positions from 74 on lead, are of linker arms, and of other
+            proteins' DNA in their own frames.
         histones: (k, 3) CA of every nucleosome in its own frame, which DNA keeps clear of.
         steps: ``sequence`` or ``generic``, as of ``step_elasticity``.
         phase_limit: kT; a linker whose twist excess costs more is offered a shift by one base pair.

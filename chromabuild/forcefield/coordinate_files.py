@@ -78,7 +78,16 @@ def read_cell(path: str | Path) -> np.ndarray:
     except (ValueError, IndexError):
         raise BadInputError(f"{path} is no extended system file of NAMD, whose lines have a step and three vectors: "
                             "give the xsc file of this run, or --box") from None
-    return edges_and_angles(numbers.reshape(3, 3))
+    return edges_and_angles(_upright(numbers.reshape(3, 3), path))
+
+
+def _upright(vectors: np.ndarray, path: str | Path) -> np.ndarray:
+    """Vectors as rows, if the first lies along x and the second in the xy plane. Raises BadInputError otherwise: edges
+    and angles would not tell how they lie."""
+    if not (np.diag(vectors) > 0).all() or np.abs(np.triu(vectors, 1)).max() > 1e-3:
+        raise BadInputError(f"{path} has box vectors of which the first is not along x or the second not in the xy "
+                            "plane: rotate the system so that they are")
+    return vectors
 
 
 def edges_and_angles(vectors: np.ndarray) -> np.ndarray:
@@ -240,7 +249,7 @@ def _read_gro(path: Path) -> Coordinates:
     elif len(edges) == 3 or not edges[3:].any():
         box = edges[:3]
     else:
-        box = edges_and_angles(edges[[0, 3, 4, 5, 1, 6, 7, 8, 2]].reshape(3, 3))
+        box = edges_and_angles(_upright(edges[[0, 3, 4, 5, 1, 6, 7, 8, 2]].reshape(3, 3), path))
     return Coordinates(table[:, :3], table[:, 3:] if moves else None, box)
 
 

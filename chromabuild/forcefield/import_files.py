@@ -15,6 +15,7 @@ import numpy as np
 import openmm
 from openmm import app
 
+from chromabuild.base.box_vectors import nearest_image, reduced, tilt_of, vectors_from_angles, vectors_of, wrapped
 from chromabuild.base.constants import AKMA_VELOCITY, BOLTZMANN
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
@@ -77,6 +78,8 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
     start = read_coordinates(coordinates)
     velocity = start.velocity if velocities is None else read_velocities(velocities)
     own_box = start.box if box is None else np.asarray(box, dtype=float)
+    if box is not None:
+        refuse_angles(start.box, coordinates, "--box")
     if cell is not None:
         own_box = read_cell(cell)
     topology = import_topology(structure, parameters, include,
@@ -85,12 +88,12 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         own_box = prmtop_file.box_of(prmtop_file.Prmtop(structure))
     if velocity is not None:
         temperature = _temperature(topology, velocity, coordinates if velocities is None else velocities)
-    edges, shift = write_start(topology, start.position, own_box, coordinates, output / "shards", periodic)
+    vectors, shift = write_start(topology, start.position, own_box, coordinates, output / "shards", periodic)
     topology.write(output / "topology.h5")
     outputs = [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)]
     (output / STATE_NAME).unlink(missing_ok=True)
     if velocity is not None:
-        write_state(output / STATE_NAME, Coordinates(start.position, velocity), edges if periodic else None, shift)
+        write_state(output / STATE_NAME, Coordinates(start.position, velocity), vectors if periodic else None, shift)
         outputs.append(str(output / STATE_NAME))
     outputs.append(str(output / CONTROL_NAME))
     _write_control(output / CONTROL_NAME, outputs[:-1], output / "start_().rst", periodic)
@@ -100,7 +103,8 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         name = f"{template.name} ({template.n_atoms} atoms)"
         molecules[name] = molecules.get(name, 0) + count
     return {
-        "force_field": topology.force_field, "atoms": topology.n_atoms, "box": [float(edge) for edge in edges],
+        "force_field": topology.force_field, "atoms": topology.n_atoms, "box": np.diag(vectors).tolist(),
+        **({"tilt": np.round(tilt_of(vectors), 6).tolist()} if tilt_of(vectors).any() else {}),
         "charge": round(topology.net_charge, 6),
         "velocities": "none: they are drawn" if velocity is None else f"kept, {temperature:.1f} K",
         "molecules": molecules,
@@ -149,28 +153,29 @@ def import_topology(structure: str | Path, parameters: Sequence[str | Path], inc
 
 def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] | None, path: str | Path, folder: Path,
                 periodic: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """Write all atoms as one brick into ``folder``; gives the edges of the box and what was added to positions, (3,)
-    each. ``path``: the file they come from, for messages. Raises BadInputError when they do not fit the topology."""
+    """Write all atoms as one brick into ``folder``; gives the vectors of the box, (3, 3) as rows, and what was added to
+    positions, (3,). ``path``: the file they come from, for messages. Raises BadInputError when they do not fit the
+    topology."""
     if len(position) != topology.n_atoms:
         raise BadInputError(f"{path} has {len(position)} atoms, the structure file has {topology.n_atoms}: "
                             "give the coordinates of this very system")
     shift = np.zeros(3)
     if periodic:
-        edges = _orthorhombic(box, path)
+        vectors = _vectors(box, path)
     else:
-        edges = np.ceil(np.ptp(position, axis=0)) + 2.0
+        vectors = np.diag(np.ceil(np.ptp(position, axis=0)) + 2.0)
         shift = 1.0 - position.min(axis=0)
-    _check_bonds(topology, position, edges if periodic else np.full(3, np.finfo(float).max), path)
-    _write_brick(folder, position + shift, edges, topology.residue_of_atom())
-    return edges, shift
+    _check_bonds(topology, position, vectors if periodic else None, path)
+    _write_brick(folder, position + shift, vectors, topology.residue_of_atom())
+    return vectors, shift
 
 
 def write_state(path: Path, state: Coordinates, box: np.ndarray | None, shift: np.ndarray) -> None:
-    """Write what bricks round or lack: ``statefile`` of the engine. ``box``: (3,) edges, angstrom, None without one;
-    ``shift``: (3,) what is added to positions. Without velocities they are to be drawn."""
+    """Write what bricks round or lack: ``statefile`` of the engine. ``box``: (3,) edges or (3, 3) vectors, angstrom,
+    None without one; ``shift``: (3,) what is added to positions. Without velocities they are to be drawn."""
     with atomic_path(path) as part, open(part, "wb") as file:
         file.write(b"CMSTATE0" if state.velocity is None else b"CMSTATE1")
-        np.asarray(np.zeros(3) if box is None else box[:3], dtype="<f8").tofile(file)
+        np.asarray(np.zeros(3) if box is None else np.diag(vectors_of(box)), dtype="<f8").tofile(file)
         for start in range(0, len(state.position), _ROWS):
             rows = np.zeros((min(_ROWS, len(state.position) - start), 6), dtype="<f8")
             rows[:, :3] = state.position[start:start + _ROWS] + shift
@@ -289,21 +294,30 @@ def _with_numbers(content: _Structure) -> _Structure:
     return content
 
 
-def _orthorhombic(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
-    """(3,) edges in multiples of 0.001 angstrom."""
+def refuse_angles(box: np.ndarray | None, path: str | Path, key: str) -> None:
+    """Raise BadInputError where the box of a file has angles that are not right and ``key`` gives edges alone."""
+    if box is not None and len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
+        raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
+                            f" degrees, of which {key} says nothing: leave that out")
+
+
+def _vectors(box: Sequence[float] | None, path: str | Path) -> np.ndarray:
+    """(3, 3) vectors, the diagonal in multiples of 0.001 angstrom and the shape as it is."""
     if box is None or not np.all(np.asarray(box)[:3] > 0):
         raise BadInputError(f"{path} has no periodic box: give its edges with --box, or --no-box for "
                             "type = NOBC")
-    if len(box) > 3 and not np.allclose(box[3:], 90, atol=1e-3):
-        raise BadInputError(f"{path} has a box with angles of " + ", ".join(f"{angle:g}" for angle in box[3:]) +
-                            " degrees, and the engine has rectangular ones alone: solvate the system again in a "
-                            "rectangular box (gmx editconf -bt cubic, solvateBox of tleap, "
-                            "\"Rectangular\" of CHARMM-GUI)")
-    return np.round(np.asarray(box, dtype=float)[:3], 3)
+    box = np.asarray(box, dtype=float)
+    if len(box) == 3 or np.allclose(box[3:], 90, atol=1e-3):
+        return np.diag(np.round(box[:3], 3))
+    try:
+        vectors = reduced(vectors_from_angles(box[:3], box[3:]))
+    except BadInputError as error:
+        raise BadInputError(f"{path}: {error}") from None
+    return vectors * (np.round(np.diag(vectors), 3) / np.diag(vectors))[:, None]
 
 
-def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray, path: str | Path) -> None:
-    """Raise BadInputError when atoms that are bound to each other lie far apart."""
+def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray | None, path: str | Path) -> None:
+    """Raise BadInputError when atoms that are bound to each other lie far apart. ``box``: None without images."""
     if not np.isfinite(position).all():
         raise BadInputError(f"{path} has coordinates that are not numbers: give a complete frame")
     worst, told = LONGEST_BOND, ""
@@ -318,7 +332,7 @@ def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray, path
             begin = start + first * n
             molecules = position[begin:begin + min(copies, count - first) * n].reshape(-1, n, 3)
             apart = molecules[:, template.bond_atoms[:, 0]] - molecules[:, template.bond_atoms[:, 1]]
-            length = np.linalg.norm(apart - box * np.round(apart / box), axis=2)
+            length = np.linalg.norm(apart if box is None else nearest_image(apart, box), axis=2)
             ratio = length / template.bond_r0
             if ratio.max() > worst:
                 worst = ratio.max()
@@ -331,18 +345,18 @@ def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray, path
         raise BadInputError(told)
 
 
-def _write_brick(folder: Path, position: np.ndarray, box: np.ndarray, residue: np.ndarray) -> None:
+def _write_brick(folder: Path, position: np.ndarray, vectors: np.ndarray, residue: np.ndarray) -> None:
     """All atoms as one brick. Residues are put whole around their first atom, which is put into the box."""
     start = np.searchsorted(residue, residue)  # first atom of the residue of each atom
-    apart = position - position[start]
-    apart -= box * np.round(apart / box)
-    thousandths = np.round((np.mod(position[start], box) + apart) * 1000).astype(np.int32)
+    apart = nearest_image(position - position[start], vectors)
+    thousandths = np.round((wrapped(position[start], vectors) + apart) * 1000).astype(np.int32)
+    box = np.diag(vectors)
     content = packed(BrickFile(box, np.zeros(3), box, np.arange(len(position)), thousandths))
     edges = tuple(float(edge) for edge in box)
     shard = Shard(name="brick_00000", atoms=len(position), charge=0, lower=(0.0, 0.0, 0.0), upper=edges,
                   files={"cbb": file_entry(content)})
     manifest = Manifest(box=edges, grid=(1, 1, 1), atoms=len(position), counts={}, net_charge=0, inputs={},
-                        shards=[shard])
+                        shards=[shard], tilt=tuple(tilt_of(vectors).tolist()))
     for name, data in (("brick_00000.cbb", content), (BRICKS_NAME, manifest.bricks_text().encode())):
         with atomic_path(folder / name) as part:
             part.write_bytes(data)

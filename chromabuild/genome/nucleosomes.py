@@ -29,6 +29,8 @@ class Nucleosome:
     before: int = FULL_HALF
     """Base pairs wrapped before the dyad."""
     after: int = FULL_HALF
+    ends_given: bool = False
+    """Whether its record says how much is wrapped."""
     missing: MissingDimer = ""
     """H2A-H2B dimers that it lacks."""
 

@@ -11,6 +11,8 @@ from chromabuild.genome.bed import bed_interval
 
 FULL_HALF = 73
 """Base pairs on either side of the dyad of a whole nucleosome."""
+ARM = 10
+"""Base pairs beyond either end of a whole nucleosome that a linker histone can hold."""
 SHORTEST = 101
 """Base pairs that an octamer keeps at least."""
 
@@ -29,27 +31,30 @@ class Wrapping:
         return cls(section.wrapping, (section.wrapped_length - 1) // 2)
 
     def of_record(self, path: str | Path, line: int, fields: Sequence[str], first: int, end: int, dyad: int,
-                  is_narrow_peak: bool = False) -> tuple[int, int]:
-        """Base pairs before and after the ``dyad`` of a record, whose interval is first..end.
+                  is_narrow_peak: bool = False) -> tuple[int, int, bool]:
+        """Base pairs before and after the ``dyad`` of a record, whose interval is first..end, and whether it says so.
 
         Raises BadInputError, with the line, for a stretch that is too short or too far from the dyad.
         """
         if self.mode == "thick" and (is_narrow_peak or len(fields) < 8):
-            return self.half, self.half
+            return self.half, self.half, False
         if self.mode == "uniform":
-            return self.half, self.half
+            return self.half, self.half, False
+        most = FULL_HALF
         if self.mode == "thick":
             first, end = bed_interval(path, line, fields[6].strip(), fields[7].strip())
-            if not first <= dyad < end or dyad - first > FULL_HALF or end - 1 - dyad > FULL_HALF:
+            most = FULL_HALF + ARM
+            if not first <= dyad < end or dyad - first > most or end - 1 - dyad > most:
                 raise BadInputError(f"{path}, line {line}: wrapped DNA {first}-{end} does not lie within {FULL_HALF} "
-                                    f"bp of the dyad {dyad}: correct columns 7 and 8, or leave them out")
-        before, after = min(dyad - first, FULL_HALF), min(end - 1 - dyad, FULL_HALF)
+                                    f"bp of the dyad {dyad}, with a linker histone {most}: correct columns 7 and 8, "
+                                    "or leave them out")
+        before, after = min(dyad - first, most), min(end - 1 - dyad, most)
         if before + 1 + after < SHORTEST:
             raise BadInputError(
                 f"{path}, line {line}: {before + 1 + after} bp are wrapped, an octamer holds {SHORTEST} at least: "
                 "correct the line or leave it out; if dimers are missing, say so in locus.missing_dimers and give it "
                 "more here")
-        return before, after
+        return before, after, True
 
 
 UNIFORM = Wrapping()

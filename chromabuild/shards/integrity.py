@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.checked_json import is_unharmed
-from chromabuild.base.errors import IntegrityError, ResourceError
+from chromabuild.base.errors import BadInputError, IntegrityError, ResourceError
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, count_atoms, file_error
 
@@ -148,7 +148,7 @@ def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """(3,) box and (N, 3) float64 positions in global atom order, angstrom, of a shard set that fits in memory.
 
     ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
-    not hold every atom exactly once.
+    not hold every atom exactly once, BadInputError for a triclinic box.
     """
     path, box, n, names = _listed(path)
     position = np.empty((n, 3))
@@ -181,6 +181,10 @@ def _listed(path: str | Path) -> tuple[Path, np.ndarray, int, list[str]]:
         box = np.array([float(word) for word in box_line.split()[1:]])
         n = int(atoms_line.split()[1])
         names = [line.split()[0] for line in brick_lines]
+        if len(box) not in (3, 6):
+            raise ValueError(f"{len(box)} numbers of a box")
     except (OSError, ValueError, IndexError) as error:
         raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
+    if len(box) == 6:
+        raise BadInputError(f"{path}: the box is triclinic, which chromamd alone reads: run the system by chromamd")
     return path, box, n, names

@@ -59,6 +59,9 @@ class Manifest:
     shards: list[Shard] = field(default_factory=list)
     water: WaterName = "tip3p"
     """The model of the water; files of TIP3P do not name it."""
+    tilt: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """b_x, c_x and c_y of a box whose edges lean (``base.box_vectors``): ``box`` is the diagonal, and corners of bricks
+    are straight. Files of rectangular boxes do not name it."""
 
     def write(self, folder: Path) -> None:
         """Write bricks.txt, then manifest.json, whose presence says that the set is complete."""
@@ -69,6 +72,8 @@ class Manifest:
             del content["modifications"]
         if self.water == "tip3p":
             del content["water"]
+        if not any(self.tilt):
+            del content["tilt"]
         content["blake3"] = _content_hash(content)
         with atomic_path(folder / MANIFEST_NAME) as part:
             part.write_text(json.dumps(content, indent=1) + "\n")
@@ -94,8 +99,9 @@ class Manifest:
 
     def bricks_text(self) -> str:
         """Contents of bricks.txt."""
-        lines = ["chromabuild-bricks 1", "box " + _numbers(self.box), "grid " + " ".join(map(str, self.grid)),
-                 f"atoms {self.atoms}"]
+        tilt = " ".join(map(repr, self.tilt)) if any(self.tilt) else ""
+        lines = [f"chromabuild-bricks {2 if tilt else 1}", f"box {_numbers(self.box)} {tilt}".rstrip(),
+                 "grid " + " ".join(map(str, self.grid)), f"atoms {self.atoms}"]
         lines += [f"{shard.name}.cbb {shard.atoms} {_numbers(shard.lower)} {_numbers(shard.upper)}"
                   for shard in self.shards]
         return "\n".join(lines) + "\n"

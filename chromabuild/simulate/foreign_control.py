@@ -10,6 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
+from chromabuild.base.box_vectors import tilt_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash, locked
 
@@ -210,8 +213,8 @@ class _Import:
 
     def _make_start(self, topology_file: Path, coordinates: Path, box: list[float] | None, folder: Path,
                     exact: Path | None) -> None:
-        from chromabuild.forcefield.coordinate_files import read_coordinates
-        from chromabuild.forcefield.import_files import write_start, write_state
+        from chromabuild.forcefield.coordinate_files import edges_and_angles, read_coordinates
+        from chromabuild.forcefield.import_files import refuse_angles, write_start, write_state
         from chromabuild.forcefield.topology_file import Topology
 
         topology = Topology.read(topology_file)
@@ -219,16 +222,21 @@ class _Import:
         if self.control.periodic and box is None and start.box is None:
             raise BadInputError(f"{coordinates} has no periodic box: give box_size_x, box_size_y and box_size_z in "
                                 "[BOUNDARY], or type = NOBC")
-        edges, shift = write_start(topology, start.position, start.box if box is None else box, coordinates,
+        if box is not None and len(box) == 3:
+            refuse_angles(start.box, coordinates, "box_size_x, box_size_y and box_size_z")
+        vectors, shift = write_start(topology, start.position, start.box if box is None else box, coordinates,
                                    folder / "made", self.control.periodic)
         with atomic_path(folder / "box.txt") as part:
+            edges = edges_and_angles(vectors) if tilt_of(vectors).any() else np.diag(vectors)
             part.write_text(" ".join(f"{edge:.9f}" for edge in edges) + "\n", encoding="ascii")
         if exact is not None:
             write_state(exact, start, start.box if self.control.periodic else None, shift)
         for made in sorted((folder / "made").iterdir(), key=lambda place: place.suffix == ".txt"):
             made.replace(folder / made.name)  # the list comes last: where it is, all is
         (folder / "made").rmdir()
-        self.made.append(f"imported {coordinates}: box " + " x ".join(f"{edge:g}" for edge in edges) + " angstrom")
+        lean = f", angles {', '.join(f'{angle:g}' for angle in edges[3:])}" if len(edges) > 3 else ""
+        self.made.append(f"imported {coordinates}: box " + " x ".join(f"{edge:g}" for edge in edges[:3]) + " angstrom" +
+                         lean)
 
 
 def _existing(control: ForeignControl, key: str, name: str) -> Path:
@@ -261,11 +269,11 @@ def _begins_with(path: str | Path, magic: bytes) -> bool:
 
 
 def _box_of_set(pattern: str) -> list[float] | None:
-    """Edges (angstrom) in the restart file of rank 0: words 12 to 14 behind its magic."""
-    import struct
+    """Edges (angstrom) of the box in the restart file of rank 0, with angles where these are not right."""
+    from chromabuild.forcefield.coordinate_files import edges_and_angles
+    from chromabuild.simulate.restart_head import box_of_rank
 
-    try:
-        with open(pattern.replace("()", "0"), "rb") as file:
-            return list(struct.unpack("<3d", file.read(8 * 15)[8 * 12:8 * 15]))
-    except (OSError, struct.error):
+    box = box_of_rank(Path(pattern.replace("()", "0")))
+    if box is None:
         return None
+    return (box if box.ndim == 1 else edges_and_angles(box)).tolist()

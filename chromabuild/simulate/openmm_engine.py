@@ -14,6 +14,7 @@ import openmm
 from openmm import app, unit
 from scipy.special import erfcinv
 
+from chromabuild.base.box_vectors import vectors_of
 from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError
 from chromabuild.base.files import atomic_path
@@ -73,12 +74,12 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
                          rigid: bool = False, by_term: bool = True) -> openmm.System:
     """An OpenMM System with one force group per entry of ``TERMS``.
 
-    ``box``: (3,) edges, angstrom. ``rigid``: constrain X-H bonds and waters as the topology lists them, and leave out
-    the terms that constraints replace, as chromamd does. ``by_term``: keep Lennard-Jones and charges apart; together,
-    in the group of the charges, they take half the time.
+    ``box``: (3,) edges or (3, 3) vectors, angstrom. ``rigid``: constrain X-H bonds and waters as the topology lists
+    them, and leave out the terms that constraints replace, as chromamd does. ``by_term``: keep Lennard-Jones and
+    charges apart; together, in the group of the charges, they take half the time.
     """
     system = openmm.System()
-    system.setDefaultPeriodicBoxVectors(*(np.diag(box) / ANGSTROM_PER_NM))
+    system.setDefaultPeriodicBoxVectors(*(vectors_of(box) / ANGSTROM_PER_NM))
     for mass in topology.masses().tolist():
         system.addParticle(mass)
     add_virtual_sites(system, topology)

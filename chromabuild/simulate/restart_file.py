@@ -10,9 +10,7 @@ import numpy as np
 from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.base.errors import IntegrityError
 from chromabuild.simulate.integrity import engine_states
-
-MAGIC = b"CMDRST02"
-_WORDS, _ENSEMBLE = 16, 48
+from chromabuild.simulate.restart_head import HEAD, LEANING, MAGIC, WORDS, box_in
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class Restart:
     velocity: np.ndarray
     """(n, 3) angstrom/ps."""
     box: np.ndarray
-    """(3,) edges, angstrom."""
+    """(3,) edges, or (3, 3) vectors where they lean, angstrom."""
 
 
 def path_of_rank(pattern: str | Path, rank: int) -> Path:
@@ -51,12 +49,12 @@ def read_restart(pattern: str | Path, n_atoms: int, ranks: int | None = None) ->
             data = path.read_bytes()
         except OSError as error:
             raise IntegrityError(f"cannot read {path} ({error.strerror}): run the simulation again") from None
-        words = np.frombuffer(data, "<i8", _WORDS, len(MAGIC)) if len(data) > 8 * (_WORDS + 1) else np.zeros(_WORDS)
+        words = np.frombuffer(data, "<i8", WORDS, len(MAGIC)) if len(data) > 8 * (WORDS + 1) else np.zeros(WORDS)
         n = int(words[6])
-        start = len(MAGIC) + 8 * (_WORDS + _ENSEMBLE)
+        start = HEAD + (24 if words[0] == LEANING else 0)
         if not data.startswith(MAGIC) or words[7] != n_atoms or len(data) != start + 56 * n + 8:
             raise IntegrityError(f"{path} is not a whole restart file of {n_atoms} atoms: run the simulation again")
-        box = words[11:14].view("<f8").copy()
+        box = box_in(words, data[HEAD:start])
         atoms = np.frombuffer(data, "<i8", n, start)
         if n and not 0 <= atoms.min() <= atoms.max() < n_atoms:
             raise IntegrityError(f"{path} is damaged: run the simulation again")
@@ -84,4 +82,4 @@ def _state_of_openmm(path: Path, n_atoms: int) -> Restart:
         raise IntegrityError(f"{path} holds {len(position)} atoms and not {n_atoms}: run the simulation again")
     velocity = np.array(state.getVelocities(asNumpy=True).value_in_unit(unit.angstrom / unit.picosecond))
     box = np.array(state.getPeriodicBoxVectors(asNumpy=True).value_in_unit(unit.nanometer)) * ANGSTROM_PER_NM
-    return Restart(position, velocity, np.diag(box))
+    return Restart(position, velocity, np.diag(box) if np.count_nonzero(box) == 3 else box)

@@ -1,6 +1,7 @@
 """The path of the DNA in a structure file, its ends completed as in 1KX5."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import gemmi
 import numpy as np
@@ -19,7 +20,42 @@ BRIDGED = 3  # consecutive base pairs of poor geometry that do not end a duplex
 def dna_path(path: str | Path, model: gemmi.Model, matrix: np.ndarray, shift: np.ndarray
              ) -> tuple[np.ndarray, np.ndarray, dict]:
     """Origins (147, 3) and frames (147, 3, 3) around the dyad, ends completed as in 1KX5, and what was found."""
+    found = duplex_around_dyad(path, model, matrix, shift)
+    origin, frame, dyad = found.origin, found.frame, found.dyad
     crystal_origin, crystal_frame = crystal_path()
+    before, after = min(dyad, DYAD), min(len(origin) - 1 - dyad, DYAD)
+    origins, frames = np.empty((2 * DYAD + 1, 3)), np.empty((2 * DYAD + 1, 3, 3))
+    observed = slice(DYAD - before, DYAD + after + 1)
+    origins[observed], frames[observed] = (x[dyad - before:dyad + after + 1] for x in (origin, frame))
+    for here, neighbour in [*((k, k + 1) for k in range(DYAD - before - 1, -1, -1)),
+                            *((k, k - 1) for k in range(DYAD + after + 1, 2 * DYAD + 1))]:
+        turn = frames[neighbour] @ crystal_frame[neighbour].T
+        origins[here] = origins[neighbour] + turn @ (crystal_origin[here] - crystal_origin[neighbour])
+        frames[here] = turn @ crystal_frame[here]
+    return origins, frames, {"dna_deviation": round(found.deviation, 3), "dyad": found.names[dyad],
+                             "base_pairs": before + after + 1, "base_pairs_completed": 2 * DYAD - before - after}
+
+
+class Found(NamedTuple):
+    """The duplex of a structure that is wrapped as on 1KX5: n base pairs in the nucleosome's own frame."""
+
+    origin: np.ndarray
+    """(n, 3) angstrom."""
+    frame: np.ndarray
+    """(n, 3, 3)."""
+    dyad: int
+    deviation: float
+    """Angstrom rms from 1KX5 around the dyad."""
+    names: list[str]
+    """Of the residues of strand I."""
+
+
+def duplex_around_dyad(path: str | Path, model: gemmi.Model, matrix: np.ndarray, shift: np.ndarray) -> Found:
+    """All base pairs of the DNA that lies on the path of 1KX5; ``matrix`` and ``shift`` lead to the own frame.
+
+    Raises BadInputError where there is none.
+    """
+    crystal_origin, _ = crystal_path()
     best, longest = None, 0
     for duplex in duplexes_of(model, BRIDGED):
         longest = max(longest, len(duplex.sequence))
@@ -39,19 +75,8 @@ def dna_path(path: str | Path, model: gemmi.Model, matrix: np.ndarray, shift: np
     if deviation > LARGEST_PATH_DEVIATION:
         raise BadInputError(f"the DNA of {path} is not wrapped as on a nucleosome ({deviation:.1f} angstrom rms from "
                             "1KX5 around the dyad): give another structure")
-    before, after = min(dyad, DYAD), min(len(origin) - 1 - dyad, DYAD)
-    origins, frames = np.empty((2 * DYAD + 1, 3)), np.empty((2 * DYAD + 1, 3, 3))
-    observed = slice(DYAD - before, DYAD + after + 1)
-    origins[observed], frames[observed] = (x[dyad - before:dyad + after + 1] for x in (origin, frame))
-    for here, neighbour in [*((k, k + 1) for k in range(DYAD - before - 1, -1, -1)),
-                            *((k, k - 1) for k in range(DYAD + after + 1, 2 * DYAD + 1))]:
-        turn = frames[neighbour] @ crystal_frame[neighbour].T
-        origins[here] = origins[neighbour] + turn @ (crystal_origin[here] - crystal_origin[neighbour])
-        frames[here] = turn @ crystal_frame[here]
-    names = duplex.second if turned else duplex.first
-    names = names[::-1] if turned else names
-    return origins, frames, {"dna_deviation": round(deviation, 3), "dyad": names[dyad],
-                             "base_pairs": before + after + 1, "base_pairs_completed": 2 * DYAD - before - after}
+    names = duplex.second[::-1] if turned else duplex.first
+    return Found(origin, frame, dyad, deviation, names)
 
 
 def _pair_frames(duplex: Duplex, turned: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ module base_fixed_point
   use base_kinds, only: int64, real64
   implicit none
   private
-  public :: rounding_t
+  public :: rounding_t, lattice_shifter
 
   real(real64), parameter :: shifter = 1.5_real64*2.0_real64**52
   !> 6e-8 kcal/mol/angstrom, exact up to 5e8; 1e-6 kcal/mol, exact up to 8e9.
@@ -41,8 +41,14 @@ contains
   subroutine fit_box(self, box)
     class(rounding_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
-    if (self%is_on()) self%position = shifter*2.0_real64**(exponent(maxval(box)) - 50)
+    if (self%is_on()) self%position = lattice_shifter(box)
   end subroutine fit_box
+
+  !> The constant that rounds to the lattice of the positions in a box (angstrom).
+  pure real(real64) function lattice_shifter(box)
+    real(real64), intent(in) :: box(3)
+    lattice_shifter = shifter*2.0_real64**(exponent(maxval(box)) - 50)
+  end function lattice_shifter
 
   pure logical function is_on(self)
     class(rounding_t), intent(in) :: self

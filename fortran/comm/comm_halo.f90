@@ -107,6 +107,9 @@ contains
     call make_rounds(self, grid, width)
     groups%n = size(group_reference)
     groups%reference = position(:, group_reference)
+    do k = 1, merge(groups%n, 0, grid%shape%leans)
+      groups%reference(:, k) = grid%straight(groups%reference(:, k))
+    end do
     groups%first = group_first
     allocate (groups%origin(3, groups%n), source=0)
     id = global_id
@@ -222,7 +225,7 @@ contains
     longer(:size(id)) = id
     call round%swap_integers(self%comm, round%first, id(round%atom), round%arrival_first, longer(size(id) + 1:))
     call move_alloc(longer, id)
-    if (self%pattern == staged) call append_groups(self%comm, round, chosen, chosen_first, groups)
+    if (self%pattern == staged) call append_groups(self%comm, grid, round, chosen, chosen_first, groups)
   end subroutine add_round
 
   !> Find the ghosts that are wanted in the pool: in order of the offsets that they come from, and of their owners.
@@ -258,7 +261,7 @@ contains
           if (m == 0) cycle
           ! The same numbers as where the group comes from.
           outside = max(0.0_real64, grid%lower - groups%reference(:, g), groups%reference(:, g) - grid%upper)
-          if (sum(outside**2) > width**2) cycle
+          if (.not. grid%is_within(outside, width)) cycle
           do i = groups%first(g), groups%first(g + 1) - 1
             if (pass == 2) self%place_in_pool(first(m) + n(m)) = i
             n(m) = n(m) + 1
@@ -481,15 +484,15 @@ contains
     !$omp end parallel do
   end subroutine copy
 
-  !> The box has other edges now (angstrom): ghosts across its faces stand as far from where they come from.
-  subroutine set_box(self, box)
+  !> The box of the grid has other edges now: ghosts across its faces stand as far from where they come from.
+  subroutine set_box(self, grid)
     class(halo_t), intent(inout) :: self
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     integer :: k, s
     if (.not. allocated(self%round)) return
     do k = 1, size(self%round)
       do s = 1, self%round(k)%n_segments
-        self%round(k)%shift(:, s) = self%round(k)%image(:, s)*box
+        self%round(k)%shift(:, s) = grid%translation(real(self%round(k)%image(:, s), real64))
       end do
     end do
   end subroutine set_box

@@ -12,7 +12,7 @@ module comm_halo_groups
   !> Groups of atoms in the pool while it is built.
   type :: groups_t
     integer :: n = 0
-    !> Reference atoms' positions, and offset of the domain that owns the group.
+    !> Reference atoms' straight positions, and offset of the domain that owns the group.
     real(real64), allocatable :: reference(:, :)
     integer, allocatable :: origin(:, :)
     !> Atoms of group g: `first(g):first(g+1)-1` of the pool.
@@ -32,8 +32,9 @@ contains
     integer, allocatable, intent(out) :: chosen(:), chosen_first(:)
     integer :: pass, g, s, n_chosen(round%n_segments), receiver(3), axis
     logical :: near
-    real(real64) :: lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3)
+    real(real64) :: lower(3, round%n_segments), upper(3, round%n_segments), outside(3), room(3), r(3), depth(3)
 
+    depth = grid%depth([width, width, width])
     do s = 1, round%n_segments
       receiver = modulo(grid%coordinate + round%displacement(:, s), grid%dims)
       do axis = 1, 3
@@ -47,15 +48,15 @@ contains
         if (pattern /= staged) then
           ! Most groups are far from any face.
           room = min(groups%reference(:, g) - grid%lower, grid%upper - groups%reference(:, g))
-          if (all(room > width)) cycle
+          if (all(room > depth)) cycle
         end if
         do s = 1, round%n_segments
-          r = groups%reference(:, g) + round%shift(:, s)
+          r = groups%reference(:, g) + round%image(:, s)*grid%box
           outside = max(0.0_real64, lower(:, s) - r, r - upper(:, s))
           if (pattern == staged) then
-            near = all(outside**2 <= width**2 .or. round%displacement(:, s) == 0)
+            near = all(outside**2 <= depth**2 .or. round%displacement(:, s) == 0)
           else
-            near = .not. sum(outside**2) > width**2
+            near = grid%is_within(outside, width)
           end if
           if (.not. near) cycle
           if (pass == 2) chosen(chosen_first(s) + n_chosen(s)) = g
@@ -80,8 +81,9 @@ contains
 
   !> Exchange what is known of the chosen groups.
   !> `chosen`, `chosen_first`: as `choose_groups` gives them.
-  subroutine append_groups(comm, round, chosen, chosen_first, groups)
+  subroutine append_groups(comm, grid, round, chosen, chosen_first, groups)
     type(communicator_t), intent(in) :: comm
+    type(domain_grid_t), intent(in) :: grid
     type(round_t), intent(in) :: round
     integer, intent(in) :: chosen(:), chosen_first(:)
     type(groups_t), intent(inout) :: groups
@@ -95,7 +97,7 @@ contains
     do s = 1, round%n_segments
       do k = chosen_first(s), chosen_first(s + 1) - 1
         g = chosen(k)
-        out(:, k) = [groups%reference(:, g) + round%shift(:, s), &
+        out(:, k) = [groups%reference(:, g) + round%image(:, s)*grid%box, &
                      real(groups%origin(:, g) - round%displacement(:, s), real64), &
                      real(groups%first(g + 1) - groups%first(g), real64)]
       end do

@@ -64,7 +64,7 @@ contains
       self%send_rank(s) = grid%rank_of(receiver)
       self%receive_rank(s) = grid%rank_of(grid%coordinate - displacement(:, s))
       self%image(:, s) = (modulo(receiver, grid%dims) - receiver)/grid%dims
-      self%shift(:, s) = self%image(:, s)*grid%box
+      self%shift(:, s) = grid%translation(real(self%image(:, s), real64))
     end do
   end subroutine create
 

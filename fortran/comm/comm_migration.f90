@@ -37,7 +37,7 @@ contains
     call list_neighbours(comm, grid, reach, neighbour)
     allocate (destination(n_groups))
     do g = 1, n_groups
-      rank = grid%rank_of(grid%domain_of(reference_position(:, g)))
+      rank = grid%rank_of(grid%domain_of(grid%straight(reference_position(:, g))))
       destination(g) = 0
       if (rank == comm%rank) cycle
       destination(g) = findloc(neighbour, rank, dim=1)

@@ -15,6 +15,7 @@ from support import systems
 from support.foreign_files import write_amber, write_gromacs
 from support.genesis_files import BOX, chromamd_command, write_genesis_restart, write_salt_water
 from support.molecular_systems import MolecularSystem, solvated
+from support.triclinic_systems import cut_out, rhombic_dodecahedron
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.genesis_restart import read_genesis_restart
@@ -328,6 +329,36 @@ def test_amber_and_gromacs(tmp_path, kind, files, forcefield, switch, more, form
     assert table["VDWAALS"][0] == pytest.approx(expected, rel=2e-4)
     others = [lennard_jones(system, 8.0, 6.5, other) for other in ("quintic", "shift", "cubic") if other != form]
     assert min(abs(other - expected) for other in others) > 4 * 2e-4 * abs(expected)
+
+
+def test_triclinic_box(tmp_path):
+    """A gro file with nine numbers runs as it stands, goes on from its restart files, restrains to its own places."""
+    box = rhombic_dodecahedron(21.2)
+    system = cut_out("peptide", 30.0, box)
+    _, gro = write_gromacs(tmp_path, system.topology, system.position, np.diag(box))
+    lines = gro.read_text().splitlines()
+    lines[-1] = " ".join(f"{number / 10:.5f}" for number in [*np.diag(box), 0, 0, 0, 0, *box[2, :2]])
+    gro.write_text("\n".join(lines) + "\n")
+    text = COMMON.format(forcefield="GROAMBER", switch=6.5, more="")
+    files = "grotopfile = system.top\n"
+    (tmp_path / "min.inp").write_text(f"[INPUT]\n{files}grocrdfile = system.gro\n\n{text}")
+    done = chromamd_command("run", "min.inp", cwd=tmp_path)
+    first = ran(done)
+    assert "triclinic" in done.stdout
+    restraint = ("[SELECTION]\ngroup1 = ai:1-20\n\n[RESTRAINTS]\nnfunctions = 1\nfunction1 = POSI\n"
+                 "constant1 = 1.0\nselect_index1 = 1\n")
+    more = text.replace("min.rst", "more.rst")
+    files += "groreffile = system.gro\nrstfile = min.rst\n"
+    (tmp_path / "more.inp").write_text(f"[INPUT]\n{files}\n{restraint}\n{more}")
+    table = ran(chromamd_command("run", "more.inp", cwd=tmp_path))
+    for column in ("VDWAALS", "ELECT", "RECIPROCAL"):
+        assert table[column][0] == pytest.approx(first[column][0], rel=1e-5)
+    assert table["RESTRAINT_TOTAL"][0] < 1e-3
+    (tmp_path / "edges.inp").write_text(
+        f"[INPUT]\ngrotopfile = system.top\ngrocrdfile = system.gro\n\n{text}"
+        "box_size_x = 21.2\nbox_size_y = 21.2\nbox_size_z = 15.0\n")
+    done = chromamd_command("run", "edges.inp", cwd=tmp_path)
+    assert done.returncode != 0 and "of which box_size_x, box_size_y and box_size_z says nothing" in done.stderr
 
 
 def test_local_restraints(tmp_path):

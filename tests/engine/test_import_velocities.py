@@ -17,7 +17,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.export.amber import write_prmtops, write_restart
 from chromabuild.export.gromacs.coordinates import write_gro
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.coordinate_files import read_cell, read_coordinates, read_velocities
+from chromabuild.forcefield.coordinate_files import edges_and_angles, read_cell, read_coordinates, read_velocities
 from chromabuild.forcefield.import_files import import_system, import_topology
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
@@ -184,19 +184,39 @@ def replace_velocity(system: BuiltSystem, velocity: np.ndarray | None) -> BuiltS
     return BuiltSystem(system.topology, system.position, system.box, None, velocity)
 
 
-def test_triclinic_boxes_are_told_with_a_remedy(system, prmtop, tmp_path):
-    """Of gro, xsc and text of AMBER; the rectangular one of nine numbers is one."""
+def test_boxes_whose_edges_lean_are_kept(system, prmtop, tmp_path):
+    """Vectors of gro and xsc, angles of AMBER's text: reduced, edges in 0.001 angstrom; nine numbers may be upright."""
     write_gro(tmp_path / "a.gro", system)
     lines = (tmp_path / "a.gro").read_text().splitlines()
-    for name, tail in (("flat", "0 0 0 0 0 0"), ("tilted", "0 0 0.9 0 0.9 0.9")):
+    vectors = np.array([[30, 0, 0], [9, 30, 0], [9, -9, 30]], dtype=float)
+    for name, tail in (("flat", "0 0 0 0 0 0"), ("tilted", "0 0 0.9 0 0.9 -0.9"), ("far", "0 0 0.9 0 5.7 5.1")):
         (tmp_path / f"{name}.gro").write_text("\n".join([*lines[:-1], f"{lines[-1]} {tail}"]) + "\n")
-    import_system(prmtop, tmp_path / "flat.gro", [], tmp_path / "flat")
-    with pytest.raises(BadInputError, match=r"a box with angles of .* solvate the system again in a rectangular box"):
-        import_system(prmtop, tmp_path / "tilted.gro", [], tmp_path / "tilted")
+    text = write_text_restart(tmp_path / "a.rst7", system).read_text()
+    angles = edges_and_angles(vectors)
+    (tmp_path / "text.rst7").write_text(
+        text[:text.rstrip().rfind("\n") + 1] + "".join(f"{value:12.7f}" for value in angles) + "\n")
+    boxes = {}
+    for name in ("flat.gro", "tilted.gro", "text.rst7", "far.gro"):
+        told = import_system(prmtop, tmp_path / name, [], tmp_path / name[:4])
+        box = np.array((tmp_path / name[:4] / "shards/bricks.txt").read_text().split()[3:9])
+        boxes[name] = np.diag(box[:3].astype(float)) if name == "flat.gro" else box.astype(float)
+        assert ("tilt" in told) == (name != "flat.gro")
+    np.testing.assert_allclose(boxes["flat.gro"], np.diag([30.0] * 3))
+    for name in ("tilted.gro", "far.gro", "text.rst7"):
+        np.testing.assert_allclose(boxes[name], [30, 30, 30, 9, 9, -9], atol=1e-4, err_msg=name)
+    with pytest.raises(BadInputError, match=r"tilted.gro has a box with angles .* of which --box says nothing"):
+        import_system(prmtop, tmp_path / "tilted.gro", [], tmp_path / "edges", box=[30, 30, 30])
+    (tmp_path / "none.rst7").write_text(
+        text[:text.rstrip().rfind("\n") + 1] + "".join(f"{value:12.7f}" for value in (30, 30, 30, 30, 30, 120)) + "\n")
+    with pytest.raises(BadInputError, match=r"none.rst7: three edges with angles of 30, 30, 120 degrees .* no box"):
+        import_system(prmtop, tmp_path / "none.rst7", [], tmp_path / "none")
     (tmp_path / "a.xsc").write_text("#\n0 30 0 0 10 28 0 10 9 26 0 0 0\n")
     vectors = np.array([[30, 0, 0], [10, 28, 0], [10, 9, 26]], dtype=float)
     angle = np.degrees(np.arccos(vectors[1] @ vectors[2] / np.prod(np.linalg.norm(vectors[1:], axis=1))))
     np.testing.assert_allclose(read_cell(tmp_path / "a.xsc")[[0, 3]], [30, angle])
+    (tmp_path / "b.xsc").write_text("#\n0 30 1 0 10 28 0 10 9 26 0 0 0\n")
+    with pytest.raises(BadInputError, match=r"b.xsc has box vectors of which the first is not along x"):
+        read_cell(tmp_path / "b.xsc")
 
 
 def test_command_tells_what_it_kept(system, prmtop, tmp_path):

@@ -12,9 +12,10 @@ import openmm
 import pytest
 from openmm import app
 from support.command_line import chromabuild, refusal, result_of
-from support.engine_energies import reference_energy, set_pme
+from support.engine_energies import ENERGY_COLUMNS, evaluate, reference_energy, set_pme
 from support.molecular_systems import SOLVENT, MolecularSystem, fixture, make_solute
 from support.solvated_example import SOLUTE
+from support.triclinic_systems import cut_out, rhombic_dodecahedron, truncated_octahedron
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
@@ -23,6 +24,7 @@ from chromabuild.export.gromacs.molecules import type_names, write_topology
 from chromabuild.export.gromacs.parameters import interactions
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.import_files import import_system
 from chromabuild.simulate.openmm_engine import SPLINE_ORDER, NonbondedOptions
 from chromabuild.simulate.protocol import plan_phases
 
@@ -94,6 +96,33 @@ def test_gromacs_finds_the_energies(systems, tmp_path, name):
     for term, parts in TERMS.items():
         found = [ours.get(part, 0.0) * (constant if term == "electrostatic" else 1.0) for part in parts]
         assert sum(found) == pytest.approx(theirs[term], rel=1e-5, abs=1e-5 * np.abs(found).max() + 1e-4), term
+
+
+@needs_gromacs
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [rhombic_dodecahedron(21.2), truncated_octahedron(23.0)])
+def test_gromacs_agrees_on_an_imported_system(tmp_path, shape):
+    """Energies of the same top and gro, terms as above; and the import keeps the system to its digits."""
+    system = cut_out("peptide", 30.0, shape)
+    options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(24, 24, 24))
+    export_gromacs(BuiltSystem(system.topology, system.position, np.diag(shape)), tmp_path, DynamicsSection(),
+                   plan_phases(SimulateSection()), 1)
+    lines = (tmp_path / "system.gro").read_text().splitlines()
+    order = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+    lines[-1] = " ".join(f"{shape[i, j] / 10:.6f}" for i, j in order)
+    (tmp_path / "system.gro").write_text("\n".join(lines) + "\n")
+    keys = {"define": "-DFLEXIBLE", "integrator": "md", "nsteps": 0, "continuation": "yes", "nstenergy": 1,
+            "nstcalcenergy": 1, "constraints": "none", **interactions(options, SPLINE_ORDER)}
+    (tmp_path / "energy.mdp").write_text("".join(f"{key} = {value}\n" for key, value in keys.items()))
+    theirs = energies(tmp_path)
+    import_system(tmp_path / "system.top", tmp_path / "system.gro", [], tmp_path / "imported")
+    entries = {"topologyfile": tmp_path / "imported/topology.h5", "shardfile": tmp_path / "imported/shards/bricks.txt"}
+    ours, _ = evaluate(entries, tmp_path, "double", options)
+    constant = system.topology.coulomb_constant / GROMACS_COULOMB
+    for term, parts in TERMS.items():
+        found = [theirs.get(part, 0.0) * (constant if term == "electrostatic" else 1.0) for part in parts]
+        mine = sum(ours[column] for column in ENERGY_COLUMNS[term])
+        assert mine == pytest.approx(sum(found), rel=1e-5, abs=1e-5 * np.abs(found).max() + 1e-4), term
 
 
 @pytest.fixture(scope="module")

@@ -184,7 +184,7 @@ def test_what_every_nucleosome_carries_is_left_out_where_it_cannot_be(tmp_path):
 
 @pytest.mark.parametrize(("nucleosomes", "dimers", "locus", "sentence"), [
     ("chrT\t1080\t1081\ta\t1\t+\t1040\t1120\n", None, {}, "n.bed, line 1: 80 bp are wrapped, an octamer holds 101"),
-    ("chrT\t1080\t1081\ta\t1\t+\t1000\t1120\n", None, {}, "does not lie within 73 bp of the dyad 1080"),
+    ("chrT\t1080\t1081\ta\t1\t+\t996\t1120\n", None, {}, "does not lie within 73 bp of the dyad 1080"),
     ("chrT\t1080\t1081\ta\t1\t+\t1090\t1220\n", None, {}, "does not lie within 73 bp of the dyad 1080"),
     ("chrT\t1100\t1180\ta\n", None, {"wrapping": "width"}, "80 bp are wrapped"),
     (NUCLEOSOMES, "chrT\t1230\t1250\tleft\n", {}, "d.bed, line 1: 'left' is none of proximal, distal, both"),

@@ -43,20 +43,21 @@ def write_input(system: MolecularSystem, folder: Path) -> dict[str, object]:
 
 
 def evaluate(entries: dict[str, object], folder: Path, precision: chromamd.Precision, options: NonbondedOptions,
-             ranks: int = 1) -> Evaluation:
-    """chromamd's energies by name and forces in global order; ``entries`` are those of [INPUT]."""
+             ranks: int = 1, **energy: object) -> Evaluation:
+    """chromamd's energies by name and forces in global order; ``entries`` are those of [INPUT], ``energy`` further ones
+    of [ENERGY]."""
     control = folder / f"energy_{precision}_{ranks}.inp"
     force = control.with_suffix(".force")
     chromamd.write_control(control, {"INPUT": entries, "OUTPUT": {"forcefile": force},
-                                     "ENERGY": energy_section(options)})
+                                     "ENERGY": energy_section(options) | energy})
     chromamd.launch("energy", control, ranks, precision)
     return chromamd.read_energies(control), chromamd.read_forces(force)
 
 
 def chromamd_energy(system: MolecularSystem, folder: Path, precision: chromamd.Precision, options: NonbondedOptions,
-                    ranks: int = 1) -> Evaluation:
+                    ranks: int = 1, **energy: object) -> Evaluation:
     """The same, of a system in memory."""
-    return evaluate(write_input(system, folder), folder, precision, options, ranks)
+    return evaluate(write_input(system, folder), folder, precision, options, ranks, **energy)
 
 
 def reference_energy(system: MolecularSystem, options: NonbondedOptions) -> Evaluation:

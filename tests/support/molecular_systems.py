@@ -26,6 +26,7 @@ class MolecularSystem:
     position: np.ndarray
     """(n, 3) angstrom, multiples of 0.001 as bricks store them; molecules unbroken."""
     box: np.ndarray
+    """(3,) edges or (3, 3) vectors, angstrom."""
     judge: app.Topology | None = None
     """The same atoms for OpenMM's ForceField, where a test asks for it."""
 
@@ -129,12 +130,17 @@ def write_bricks(folder: Path, position: np.ndarray, box: np.ndarray, topology: 
         for template, count, base in _runs(topology)
     ])
     reference = np.concatenate([[0], np.flatnonzero(np.diff(residue)) + 1])  # the first atom of a residue is heavy
-    shift = -np.floor(position[reference] / box) * box
+    vectors = np.diag(box) if box.ndim == 1 else box
+    share = position[reference] @ np.linalg.inv(vectors)
+    shift = -np.floor(share) @ vectors
+    box = np.diag(vectors)
     size = box / np.array(grid)
-    cell = np.minimum(((position[reference] + shift) / size).astype(int), np.array(grid) - 1)
+    cell = np.minimum(((share - np.floor(share)) * grid).astype(int), np.array(grid) - 1)
     brick = (cell[:, 0] + grid[0] * (cell[:, 1] + grid[1] * cell[:, 2]))[residue]
     wrapped = np.round((position + shift[residue]) * 1000).astype("<i4")
-    lines = ["chromabuild-bricks 1", "box " + " ".join(f"{x:.6f}" for x in box),
+    tilt = vectors[[1, 2, 2], [0, 0, 1]]
+    edges = [*box, *tilt] if tilt.any() else box
+    lines = [f"chromabuild-bricks {2 if tilt.any() else 1}", "box " + " ".join(f"{x:.6f}" for x in edges),
              "grid " + " ".join(map(str, grid)), f"atoms {len(position)}"]
     for b in range(int(np.prod(grid))):
         index = np.flatnonzero(brick == b)

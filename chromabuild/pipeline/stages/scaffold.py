@@ -27,6 +27,7 @@ def run(job: Job) -> Summary:
     from chromabuild.api import fibre_of, fold
     from chromabuild.genome.contact_map import write_contact_map
     from chromabuild.genome.locus import load_locus
+    from chromabuild.nucleosome.linker_arms import held_arms
 
     locus = load_locus(job.config.locus, job.config.seed)
     scaffold = fold(locus, job.config, threads=job.threads, progress=job.progress,
@@ -41,7 +42,9 @@ def run(job: Job) -> Summary:
     fibre = fibre_of(locus, job.config)
     return locus.summary() | (_linking(scaffold, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
-        "linker_histones": sum(fibre.linker_histone), "acetylated_nucleosomes": sum(fibre.acetylated),
+        "linker_histones": sum(fibre.linker_histone),
+        **({"linker_arms_held": arms} if (arms := held_arms(fibre)) else {}),
+        "acetylated_nucleosomes": sum(fibre.acetylated),
         "restraints": sum(contact["kept"] is not None for contact in scaffold.contacts),
         "restraints_kept": sum(bool(contact["kept"]) for contact in scaffold.contacts),
         **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
@@ -81,7 +84,8 @@ def _of_tails(config: "Settings") -> tuple[str, ...]:
 
 
 STAGE = Stage("scaffold", "mesoscale scaffold",
-              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.marks",
+              ("locus", "scaffold", "build.linker_histone", "build.linker_histone_share", "build.linker_arms",
+               "build.marks",
                "build.structures"),
               ("scaffold.h5", "contact_map.npz", "contact_map.cool"), run,
               companions=("scaffold_trajectory.h5",),

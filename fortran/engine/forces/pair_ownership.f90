@@ -51,7 +51,8 @@ contains
   end subroutine set_domain
 
   !> Note the places of the owned groups (`group_first`, `group_reference` as in atoms_t), whose reference atoms stand at
-  !> `position(3, n_total)`, in the box (angstrom). `value(3, n_total)` gets, for owned atoms, what `place_ghosts` needs.
+  !> `position(3, n_total)`, in the box and straight (angstrom). `value(3, n_total)` gets, for owned atoms, what
+  !> `place_ghosts` needs.
   subroutine place_owned(self, group_first, group_reference, position, box, value)
     class(pair_ownership_t), intent(inout) :: self
     integer, intent(in) :: group_first(:), group_reference(:)
@@ -72,7 +73,7 @@ contains
   end subroutine place_owned
 
   !> Note the places of ghosts, atoms `n_owned+1` and on. `value(3, n_total)`: what `place_owned` gave of the atoms that
-  !> they are images of; `position(3, n_total)`: less than half a box (angstrom) from the reference atom.
+  !> they are images of; `position(3, n_total)`: straight, less than half a box (angstrom) from the reference atom.
   subroutine place_ghosts(self, n_owned, value, position, box)
     class(pair_ownership_t), intent(inout) :: self
     integer, intent(in) :: n_owned

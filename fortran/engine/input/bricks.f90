@@ -2,6 +2,7 @@
 module bricks
   use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int32, int64, real64
+  use base_box_shape, only: box_shape_t, shape_of
   use base_crc32, only: crc32_of
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use base_text, only: read_line, to_text
@@ -11,15 +12,18 @@ module bricks
 
   character(len=8), parameter :: magic = "CBBRICK2"
   !> Before the runs: magic, atoms, runs, box, lower and upper corner. A run: first id, atoms, origin.
+  !> Lists of this version tell b_x, c_x and c_y of a box whose edges lean.
+  integer, parameter :: leaning_version = 2
   integer(int64), parameter :: header_bytes = 8 + 2*8 + 9*8, run_bytes = 8 + 4 + 3*4
 
   type :: brick_list_t
     character(len=:), allocatable, private :: path
-    !> Edges, angstrom.
+    !> Edges, angstrom, and how they lean.
     real(real64) :: box(3) = 0.0_real64
+    type(box_shape_t) :: shape
     integer(int64) :: n_atoms = 0
     integer :: n_bricks = 0
-    !> Corners of every brick: (3, n_bricks), angstrom.
+    !> Corners of every brick, straight: (3, n_bricks), angstrom.
     real(real64), allocatable :: lower(:, :), upper(:, :)
     character(len=64), allocatable, private :: file(:)
     integer(int64), allocatable, private :: atoms_in(:)
@@ -38,6 +42,7 @@ contains
     character(len=:), allocatable :: line
     character(len=24) :: word
     integer :: unit, status, number, grid(3), version, b
+    real(real64) :: tilt(3)
 
     self%path = path
     open (newunit=unit, file=path, status="old", action="read", iostat=status)
@@ -51,10 +56,17 @@ contains
         select case (number)
         case (1)
           read (line, *, iostat=status) word, version
-          if (status == 0 .and. (word /= "chromabuild-bricks" .or. version /= 1)) status = 1
+          if (status == 0 .and. (word /= "chromabuild-bricks" .or. version < 1 .or. version > leaning_version)) &
+            status = 1
         case (2)
-          read (line, *, iostat=status) word, self%box
+          tilt = 0.0_real64
+          if (version < leaning_version) then
+            read (line, *, iostat=status) word, self%box
+          else
+            read (line, *, iostat=status) word, self%box, tilt
+          end if
           if (status == 0 .and. (word /= "box" .or. .not. all(self%box > 0.0_real64))) status = 1
+          if (status == 0) self%shape = shape_of(tilt/[self%box(2), self%box(3), self%box(3)])
         case (3)
           read (line, *, iostat=status) word, grid
           if (status == 0 .and. (word /= "grid" .or. any(grid < 1))) status = 1

@@ -1,9 +1,10 @@
 !> Positions and velocities of all imported atoms in double precision, beside bricks, which round: a magic word,
-!> the edges of the box (angstrom), then x, y, z (angstrom) and vx, vy, vz (angstrom/ps) of each atom in global order,
-!> real64.
+!> the edges of the box (a_x, b_y, c_z, angstrom), then x, y, z (angstrom) and vx, vy, vz (angstrom/ps) of each atom in
+!> global order, real64.
 module exact_state
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_corrupt_file, fail
+  use comm_domain_grid, only: domain_grid_t
   implicit none
   private
   public :: read_exact_state, read_exact_box
@@ -27,12 +28,12 @@ contains
     if (status == 0 .and. all(edges > 0.0_real64)) box = edges
   end subroutine read_exact_box
 
-  !> Of the atoms `id` (from 0) of a system of `n_atoms`: `position` (3, n), which is near already, in the same image of a
-  !> box with edges `box`; `velocity` likewise, if the file has any (`moves`).
-  subroutine read_exact_state(path, n_atoms, id, box, position, velocity, moves, error)
+  !> Of the atoms `id` (from 0) of a system of `n_atoms`: `position` (3, n), which is near already, in the same image of
+  !> the box of `grid`; `velocity` likewise, if the file has any (`moves`).
+  subroutine read_exact_state(path, n_atoms, id, grid, position, velocity, moves, error)
     character(len=*), intent(in) :: path
     integer(int64), intent(in) :: n_atoms, id(:)
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     logical, intent(out) :: moves
     type(error_t), allocatable, intent(out) :: error
@@ -50,7 +51,7 @@ contains
       do i = 1, merge(size(id), 0, status == 0)
         read (unit, pos=first_atom + 48*id(i), iostat=status) values
         if (status /= 0) exit
-        position(:, i) = values(:3) + box*anint((position(:, i) - values(:3))/box)
+        position(:, i) = values(:3) + grid%translation(anint(grid%straight(position(:, i) - values(:3))/grid%box))
         if (moves) velocity(:, i) = values(4:)
       end do
       close (unit)

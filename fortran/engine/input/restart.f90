@@ -1,15 +1,18 @@
 !> Restart files: one a rank, little-endian stream. A reader can tell a damaged file: sizes, magic words and a 64-bit
 !> checksum of everything before it must fit.
 !>
-!> Layout: `char[8] "CMDRST02"`, 16 words int64 (version, rank, ranks, domains x y z, atoms of this rank, atoms of the
+!> Layout: `char[8] "CMDRST02"`, 16 words int64 (version: 2, or 3 where edges of the box lean, rank, ranks,
+!> domains x y z, atoms of this rank, atoms of the
 !> system, step, phase, time and box as float64 in words 11 to 14, 1 where there is no periodic box, bytes of the rank's
 !> own trajectory at a checkpoint), `float64 ensemble[48]` (heat of the thermostat, positions and velocities of its chain,
 !> 8 each; rates of strain x y z, heat of the barostat, its largest Monte Carlo move, trials and acceptances since that
 !> changed, points of the PME grid x y z, heat of the thermostat that the rank alone knows of, temperature of the
-!> thermostat; the rest 0), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
+!> thermostat, number of the parameters that a replica has; the rest 0), in version 3 `float64 lean[3]` (b_x/b_y,
+!> c_x/c_z, c_y/c_z), `int64 id[n]`, `float64 position[n][3]`, `float64 velocity[n][3]`, `int64 checksum`.
 !> Units: time ps, box and positions angstrom, velocities angstrom/ps.
 module restart
   use base_kinds, only: int64, real64
+  use base_box_shape, only: box_shape_t, shape_of
   use base_checksum, only: checksum_t
   use ensemble_state, only: ensemble_state_t, packed_size
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, exit_resources, fail
@@ -22,7 +25,8 @@ module restart
   !> Phases: velocities are still to be drawn, or come from dynamics; or are those of half a step before (leapfrog).
   integer, parameter :: phase_fresh = 0, phase_dynamics = 1, phase_half_step = 2
   character(len=8), parameter :: magic = "CMDRST02"
-  integer(int64), parameter :: version = 2
+  !> Files of a box whose edges lean have the second version, which programs that know no such box refuse.
+  integer(int64), parameter :: version = 2, leaning_version = 3
 
   type :: restart_t
     !> Domains along x, y and z.
@@ -38,6 +42,8 @@ module restart
     logical :: is_open = .false.
     !> ps; edges, angstrom.
     real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    !> How edges lean: b_x/b_y, c_x/c_z, c_y/c_z.
+    type(box_shape_t) :: shape
     type(ensemble_state_t) :: ensemble
     !> Of the atoms of this domain: global ids from 0, group after group; positions (3, n; angstrom), velocities (3, n;
     !> angstrom/ps).
@@ -62,14 +68,18 @@ contains
     type(checksum_t) :: check
     integer(int64) :: header(16)
     real(real64) :: ensemble(packed_size)
+    real(real64), allocatable :: lean(:)
     integer :: unit, status, closed
     ensemble = self%ensemble%packed()
-    header = [version, int(rank, int64), int(n_ranks, int64), int(self%dims, int64), size(self%id, kind=int64), &
+    header = [merge(leaning_version, version, self%shape%leans), int(rank, int64), int(n_ranks, int64), &
+              int(self%dims, int64), size(self%id, kind=int64), &
               self%n_system, self%step, int(self%phase, int64), transfer(self%time, 0_int64), &
               transfer(self%box, [0_int64]), merge(1_int64, 0_int64, self%is_open), self%frame_bytes]
     call check%add(transfer(magic, [0_int64]))
     call check%add(header)
     call check%add(transfer(ensemble, [0_int64]))
+    lean = self%shape%lean(:lean_size(header(1)))
+    call check%add(transfer(lean, [0_int64]))
     call check%add(self%id)
     call add_reals(check, self%position)
     call add_reals(check, self%velocity)
@@ -79,20 +89,26 @@ contains
           action="write", iostat=status)
     closed = 0
     if (status == 0) then
-      write (unit, iostat=status) magic, header, ensemble, self%id, self%position, self%velocity, check%value
+      write (unit, iostat=status) magic, header, ensemble, lean, self%id, self%position, self%velocity, check%value
       close (unit, iostat=closed)
     end if
     if (status /= 0 .or. closed /= 0) &
       call fail(error, exit_resources, temporary(name, rank)// &
                 ": cannot be written; check folder, permission and free space")
-    if (.not. allocated(error)) call check_size(temporary(name, rank), file_size(header(7)), error)
+    if (.not. allocated(error)) call check_size(temporary(name, rank), file_size(header(1), header(7)), error)
     if (.not. allocated(error)) call sync_file(temporary(name, rank), error)
   end subroutine write_restart
 
+  !> How many numbers tell how edges lean.
+  pure integer function lean_size(its_version)
+    integer(int64), intent(in) :: its_version
+    lean_size = merge(3, 0, its_version == leaning_version)
+  end function lean_size
+
   !> Bytes of a file of so many atoms.
-  pure integer(int64) function file_size(n_atoms)
-    integer(int64), intent(in) :: n_atoms
-    file_size = 8 + 8*(16 + packed_size) + 56*n_atoms + 8
+  pure integer(int64) function file_size(its_version, n_atoms)
+    integer(int64), intent(in) :: its_version, n_atoms
+    file_size = 8 + 8*(16 + packed_size + lean_size(its_version)) + 56*n_atoms + 8
   end function file_size
 
   !> Rename what `write` left to its own name.
@@ -181,7 +197,7 @@ contains
     character(len=8) :: word
     character(len=:), allocatable :: path
     integer(int64) :: header(16), stored, bytes
-    real(real64) :: ensemble(packed_size)
+    real(real64) :: ensemble(packed_size), lean(3)
     integer :: unit, status, n
 
     path = with_rank(name, rank)
@@ -194,9 +210,9 @@ contains
     end if
     inquire (unit=unit, size=bytes)
     read (unit, iostat=status) word, header
-    if (status /= 0 .or. word /= magic .or. header(1) /= version) then
+    if (status /= 0 .or. word /= magic .or. .not. any(header(1) == [version, leaning_version])) then
       call fail(error, exit_corrupt_file, path//": not a restart file of this program, or cut short; make it again")
-    else if (header(7) < 0 .or. bytes /= file_size(header(7))) then
+    else if (header(7) < 0 .or. bytes /= file_size(header(1), header(7))) then
       call fail(error, exit_corrupt_file, path//": has "//to_text(bytes)//" bytes, which does not fit its "// &
                 to_text(header(7))//" atoms; it is damaged, make it again")
     else if (header(3) /= n_ranks) then
@@ -206,16 +222,19 @@ contains
     if (.not. allocated(error)) then
       n = int(header(7))
       allocate (self%id(n), self%position(3, n), self%velocity(3, n))
-      read (unit, iostat=status) ensemble, self%id, self%position, self%velocity, stored
+      lean = 0.0_real64
+      read (unit, iostat=status) ensemble, lean(:lean_size(header(1))), self%id, self%position, self%velocity, stored
       call check%add(transfer(word, [0_int64]))
       call check%add(header)
       call check%add(transfer(ensemble, [0_int64]))
+      call check%add(transfer(lean(:lean_size(header(1))), [0_int64]))
       call check%add(self%id)
       call add_reals(check, self%position)
       call add_reals(check, self%velocity)
       if (status /= 0 .or. check%value /= stored .or. header(2) /= rank) &
         call fail(error, exit_corrupt_file, path//": its checksum does not match; it is damaged, make it again")
       call self%ensemble%unpack(ensemble)
+      self%shape = shape_of(lean)
       self%dims = int(header(4:6))
       self%n_system = header(8)
       self%step = header(9)

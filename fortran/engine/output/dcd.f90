@@ -100,24 +100,38 @@ contains
     record_at = bytes_of(self, self%n_frames) + cell_bytes + (axis - 1)*(4*self%n_atoms + 8)
   end function record_at
 
-  !> Write the unit cell (orthorhombic box, angstrom) of the next frame; step and time follow from the header.
-  subroutine begin_frame(self, step, time, box, error)
+  !> Write the unit cell of the next frame; step and time follow from the header.
+  subroutine begin_frame(self, step, time, cell, error)
     class(dcd_writer_t), intent(inout) :: self
     integer(int64), intent(in) :: step
-    real(real64), intent(in) :: time, box(3)
+    real(real64), intent(in) :: time, cell(6)
     type(error_t), allocatable, intent(out) :: error
     integer(int32) :: mark(1)
     integer :: axis
+    real(real64) :: length(3)
     associate (unused_step => step, unused_time => time); end associate
     if (.not. self%leads) return
-    ! Order A, gamma, B, beta, alpha, C; cosines of right angles are 0.
-    call self%file%write_at(bytes_of(self, self%n_frames), [48_int32, transfer([box(1), 0.0_real64, box(2), 0.0_real64, &
-                                                            0.0_real64, box(3)], mark), 48_int32], error)
+    ! Order A, gamma, B, beta, alpha, C; angles by their cosines.
+    length = [cell(1), norm2([cell(4), cell(2)]), norm2([cell(5:6), cell(3)])]
+    if (all(abs(cell(4:)) <= 0.0_real64)) length = cell(:3)
+    call self%file%write_at(bytes_of(self, self%n_frames), [48_int32, transfer([length(1), &
+      share(cell(4), length(2)), length(2), share(cell(5), length(3)), &
+      share(cell(4)*cell(5) + cell(2)*cell(6), length(2)*length(3)), length(3)], mark), 48_int32], error)
     mark = int(4*self%n_atoms, int32)
     do axis = 1, 3
       if (.not. allocated(error)) call self%file%write_at(record_at(self, axis), mark, error)
       if (.not. allocated(error)) call self%file%write_at(record_at(self, axis) + 4 + 4*self%n_atoms, mark, error)
     end do
+
+  contains
+
+    !> A quotient; 0 where there is no box.
+    pure real(real64) function share(part, whole)
+      real(real64), intent(in) :: part, whole
+      share = 0.0_real64
+      if (whole > 0.0_real64) share = part/whole
+    end function share
+
   end subroutine begin_frame
 
   subroutine put(self, before, position, error)

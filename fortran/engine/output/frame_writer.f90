@@ -23,12 +23,13 @@ module frame_writer
   end type frame_writer_t
 
   abstract interface
-    !> Start a frame: step, time (ps), orthorhombic box (angstrom). Fails when the disk does.
-    subroutine begin_frame(self, step, time, box, error)
+    !> Start a frame: step, time (ps), edges of the box (a_x, b_y, c_z, b_x, c_x, c_y; angstrom). Fails when the disk
+    !> does.
+    subroutine begin_frame(self, step, time, cell, error)
       import :: error_t, frame_writer_t, int64, real64
       class(frame_writer_t), intent(inout) :: self
       integer(int64), intent(in) :: step
-      real(real64), intent(in) :: time, box(3)
+      real(real64), intent(in) :: time, cell(6)
       type(error_t), allocatable, intent(out) :: error
     end subroutine begin_frame
 

@@ -14,15 +14,16 @@ module merge
   use demultiplex, only: demultiplex_dcd
   use parameter_history, only: parameter_history_t, read_histories
   use topology, only: topology_t
-  use trajectory, only: domain_magic
+  use trajectory, only: domain_magic, leaning_magic
   implicit none
   private
   public :: merge_trajectories
 
   !> Atoms of a file that are read at a time.
   integer(int64), parameter :: piece_size = 2_int64**18
-  !> Bytes of a frame before its ids, and for each atom: id and position.
-  integer(int64), parameter :: frame_head = 48, id_bytes = 8, position_bytes = 12
+  !> Bytes of a frame before its ids, without and for three further numbers of a box that leans, and for each atom: id and
+  !> position.
+  integer(int64), parameter :: frame_head = 48, lean_bytes = 24, id_bytes = 8, position_bytes = 12
 
   !> The atoms to write.
   type :: wanted_t
@@ -38,12 +39,16 @@ module merge
     procedure :: place_of
   end type wanted_t
 
-  !> The files of the ranks, and of the frame that is read: bytes before it, step, time (ps), box (angstrom).
+  !> The files of the ranks, and of the frame that is read: bytes before it, step, time (ps), edges of the box as in
+  !> module frame_writer.
   type :: domain_files_t
     character(len=:), allocatable :: name
     integer(int64), allocatable :: next(:)
     integer(int64) :: step = 0
-    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    real(real64) :: time = 0.0_real64, cell(6) = 0.0_real64
+    !> Numbers that a frame has of them, and its bytes before its ids.
+    integer :: n_edges = 3
+    integer(int64) :: head = frame_head
     !> Of a replica: only frames with this parameter are wanted, 0 = all are.
     integer :: parameter = 0
     type(parameter_history_t) :: history
@@ -189,7 +194,7 @@ contains
     class(domain_files_t), intent(inout) :: self
     type(error_t), allocatable, intent(out) :: error
     integer :: n_files, i, unit
-    logical :: there
+    logical :: there, leans
     n_files = 0
     do
       inquire (file=with_rank(self%name, n_files), exist=there)
@@ -202,22 +207,28 @@ contains
     end if
     allocate (self%next(n_files), source=int(len(domain_magic), int64))
     do i = 1, n_files
-      call open_domain_file(with_rank(self%name, i - 1), unit, error)
+      call open_domain_file(with_rank(self%name, i - 1), unit, error, leans)
       if (allocated(error)) return
       close (unit)
+      if (.not. leans) cycle
+      self%n_edges = 6
+      self%head = frame_head + lean_bytes
     end do
   end subroutine find
 
-  subroutine open_domain_file(path, unit, error)
+  !> Open a file and go behind its first word, which tells whether the box `leans`.
+  subroutine open_domain_file(path, unit, error, leans)
     character(len=*), intent(in) :: path
     integer, intent(out) :: unit
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(out), optional :: leans
     character(len=8) :: word
     integer :: status
     open (newunit=unit, file=path, access="stream", form="unformatted", status="old", action="read", &
           iostat=status)
     if (status == 0) read (unit, iostat=status) word
-    if (status /= 0 .or. word /= domain_magic) &
+    if (present(leans)) leans = word == leaning_magic
+    if (status /= 0 .or. .not. any(word == [domain_magic, leaning_magic])) &
       call fail(error, exit_corrupt_file, path//": not a domain trajectory of this program")
   end subroutine open_domain_file
 
@@ -238,8 +249,8 @@ contains
       call open_domain_file(with_rank(self%name, i - 1), unit, error)
       if (allocated(error)) return
       inquire (unit=unit, size=bytes)
-      read (unit, pos=self%next(i) + 1, iostat=status) step, n, self%time, self%box
-      if (status == 0 .and. self%next(i) + frame_head + (id_bytes + position_bytes)*n > bytes) status = 1
+      read (unit, pos=self%next(i) + 1, iostat=status) step, n, self%time, self%cell(:self%n_edges)
+      if (status == 0 .and. self%next(i) + self%head + (id_bytes + position_bytes)*n > bytes) status = 1
       if (status /= 0) then
         n_found = -1
       else if (i > 1 .and. step /= self%step) then
@@ -249,12 +260,12 @@ contains
         n_here = 0
         if (self%parameter > 0) self%is_wanted = self%history%parameter_at(step) == self%parameter
         if (self%is_wanted) &
-          call read_atoms(unit, self%next(i) + frame_head, n, topology, wanted, sorter, n_here, error)
+          call read_atoms(unit, self%next(i) + self%head, n, topology, wanted, sorter, n_here, error)
       end if
       close (unit)
       if (allocated(error) .or. n_found < 0) return
       n_found = n_found + n_here
-      self%next(i) = self%next(i) + frame_head + (id_bytes + position_bytes)*n
+      self%next(i) = self%next(i) + self%head + (id_bytes + position_bytes)*n
     end do
   end subroutine read_frame
 
@@ -300,7 +311,7 @@ contains
     integer(int64) :: written
     integer :: k
     logical :: is_right
-    call merged%begin_frame(files%step, files%time, files%box, error)
+    call merged%begin_frame(files%step, files%time, files%cell, error)
     if (allocated(error)) return
     written = 0
     do k = 1, size(wanted%n_in_slice)

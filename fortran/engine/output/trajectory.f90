@@ -13,6 +13,7 @@ module trajectory
   use atom_ranges, only: atom_ranges_t
   use atoms, only: atoms_t
   use comm_communicator, only: communicator_t
+  use comm_domain_grid, only: domain_grid_t
   use comm_slices, only: slices_t
   use base_error, only: error_t, exit_resources, fail
   use base_posix_file, only: check_size, cut_file, make_folder_of, sync_file
@@ -21,9 +22,9 @@ module trajectory
   use base_text, only: with_rank
   implicit none
   private
-  public :: trajectory_t, domain_magic
+  public :: trajectory_t, domain_magic, leaning_magic
 
-  character(len=8), parameter :: domain_magic = "CMDTRAJ1"
+  character(len=8), parameter :: domain_magic = "CMDTRAJ1", leaning_magic = "CMDTRAJ2"
 
   type :: trajectory_t
     private
@@ -52,8 +53,8 @@ contains
   !> Open for the atoms `chosen`; an empty path means that no trajectory is written. `timestep` in ps, `period`: steps
   !> between frames. `start`: step at which the run started; `kept`: what is there already, of this rank's file or of that
   !> of all ranks; its bytes then on the root alone. `origin` (angstrom): positions count from there, and there is no
-  !> periodic box.
-  subroutine open_trajectory(self, comm, path, chosen, timestep, period, start, kept, error, origin)
+  !> periodic box. `leans`: whether edges of the box do.
+  subroutine open_trajectory(self, comm, path, chosen, timestep, period, start, kept, error, origin, leans)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     character(len=*), intent(in) :: path
@@ -63,6 +64,7 @@ contains
     type(kept_frames_t), intent(in) :: kept
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(in), optional :: origin(3)
+    logical, intent(in), optional :: leans
     self%is_open = present(origin)
     if (present(origin)) self%origin = origin
     self%active = path /= "" .and. period > 0
@@ -73,7 +75,7 @@ contains
     if (self%per_domain) then
       self%path = with_rank(path, comm%rank)
       call make_folder_of(path, comm%rank)
-      call open_domain_file(self, kept, error)
+      call open_domain_file(self, kept, error, leans)
     else
       call self%slices%cut(comm, chosen%n_members(), merge(comm%n_ranks, 1, is_filled_together(path)))
       if (comm%is_root()) &
@@ -87,10 +89,12 @@ contains
   end subroutine open_trajectory
 
   !> Start the file of this rank, or go on with what is `kept` of it.
-  subroutine open_domain_file(self, kept, error)
+  subroutine open_domain_file(self, kept, error, leans)
     type(trajectory_t), intent(inout) :: self
     type(kept_frames_t), intent(in) :: kept
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(in), optional :: leans
+    character(len=len(domain_magic)) :: magic
     integer :: status
     self%n_frames = kept%frames
     if (kept%bytes > 0) then
@@ -101,41 +105,45 @@ contains
     else
       open (newunit=self%unit, file=self%path, access="stream", form="unformatted", status="replace", action="write", &
             iostat=status)
-      if (status == 0) write (self%unit, iostat=status) domain_magic
+      magic = domain_magic
+      if (present(leans)) magic = merge(leaning_magic, domain_magic, leans)
+      if (status == 0) write (self%unit, iostat=status) magic
     end if
     if (status /= 0) call fail(error, exit_resources, self%path//": cannot be written; check folder and free space")
   end subroutine open_domain_file
 
-  !> Append a frame, its constraint groups in the box: `time` in ps, `box` in angstrom. Fails on all ranks when the disk
-  !> does.
-  subroutine write_frame(self, comm, step, time, box, atoms, error)
+  !> Append a frame, its constraint groups in the box of `grid`: `time` in ps. Fails on all ranks when the disk does.
+  subroutine write_frame(self, comm, step, time, grid, atoms, error)
     class(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     integer(int64), intent(in) :: step
-    real(real64), intent(in) :: time, box(3)
+    real(real64), intent(in) :: time
+    type(domain_grid_t), intent(in) :: grid
     type(atoms_t), intent(in) :: atoms
     type(error_t), allocatable, intent(out) :: error
     real(real32), allocatable :: position(:, :)
     integer(int64), allocatable :: place(:)
-    real(real64) :: edges(3)
+    real(real64) :: cell(6)
     if (.not. self%active) return
-    edges = merge(0.0_real64, box, self%is_open)
-    call atoms%in_box(box, self%origin, position)
+    cell = 0.0_real64
+    if (.not. self%is_open) cell = [grid%box, grid%shape%tilt(grid%box)]
+    call atoms%in_box(grid, self%origin, position)
     allocate (place(atoms%n_owned))
     place(:) = self%chosen%place_of(atoms%id(:atoms%n_owned))
     if (self%per_domain) then
-      call append_to_domain_file(self, step, time, edges, atoms%id(:atoms%n_owned), place > 0, position, error)
+      call append_to_domain_file(self, step, time, cell(:merge(6, 3, grid%shape%leans)), atoms%id(:atoms%n_owned), &
+                                 place > 0, position, error)
       call comm%agree(error)
     else
-      call fill_frame(self, comm, step, time, edges, place, position, error)
+      call fill_frame(self, comm, step, time, cell, place, position, error)
     end if
   end subroutine write_frame
 
   !> Append a frame of those atoms of this rank that are `chosen`.
-  subroutine append_to_domain_file(self, step, time, box, id, chosen, position, error)
+  subroutine append_to_domain_file(self, step, time, cell, id, chosen, position, error)
     type(trajectory_t), intent(inout) :: self
     integer(int64), intent(in) :: step, id(:)
-    real(real64), intent(in) :: time, box(3)
+    real(real64), intent(in) :: time, cell(:)
     logical, intent(in) :: chosen(:)
     real(real32), intent(in) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
@@ -143,7 +151,7 @@ contains
     integer(int64) :: next
     integer :: status, i
     mine = pack([(i, i=1, size(id))], chosen)
-    write (self%unit, iostat=status) step, size(mine, kind=int64), time, box, id(mine), position(:, mine)
+    write (self%unit, iostat=status) step, size(mine, kind=int64), time, cell, id(mine), position(:, mine)
     if (status == 0) flush (self%unit, iostat=status)
     inquire (unit=self%unit, pos=next)
     if (status /= 0) then
@@ -156,18 +164,18 @@ contains
 
   !> Append a frame to the file of all ranks. `place`: of this rank's atoms in the file, 0 = not in it. The frame counts
   !> when all ranks have written.
-  subroutine fill_frame(self, comm, step, time, box, place, position, error)
+  subroutine fill_frame(self, comm, step, time, cell, place, position, error)
     type(trajectory_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     integer(int64), intent(in) :: step, place(:)
-    real(real64), intent(in) :: time, box(3)
+    real(real64), intent(in) :: time, cell(6)
     real(real32), intent(in) :: position(:, :)
     type(error_t), allocatable, intent(out) :: error
     integer, allocatable :: entry(:), first(:)
     real(real32), allocatable :: slice(:, :)
     integer(int64) :: before
     integer :: round
-    if (allocated(self%file)) call self%file%begin_frame(step, time, box, error)
+    if (allocated(self%file)) call self%file%begin_frame(step, time, cell, error)
     call self%slices%order(place, entry, first)
     do round = 1, self%slices%n_rounds
       call self%slices%bring(comm, round, place, position, entry, first, before, slice)

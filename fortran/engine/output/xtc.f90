@@ -48,7 +48,7 @@ module xtc
     character(len=:), allocatable :: path
     integer :: unit = -1, status = 0
     integer(int64) :: n_atoms = 0, step = 0, n_frames = 0
-    real(real64) :: time = 0.0_real64, box(3) = 0.0_real64
+    real(real64) :: time = 0.0_real64, cell(6) = 0.0_real64
     !> The present frame: positions in whole numbers, its stream, and positions of the first atoms as they are.
     integer(int32), allocatable :: whole(:, :)
     type(bit_stream_t) :: stream
@@ -95,14 +95,14 @@ contains
     if (self%status /= 0) call fail(error, exit_resources, path//": cannot be written; check folder and free space")
   end subroutine open_xtc
 
-  subroutine begin_frame(self, step, time, box, error)
+  subroutine begin_frame(self, step, time, cell, error)
     class(xtc_writer_t), intent(inout) :: self
     integer(int64), intent(in) :: step
-    real(real64), intent(in) :: time, box(3)
+    real(real64), intent(in) :: time, cell(6)
     type(error_t), allocatable, intent(out) :: error
     self%step = step
     self%time = time
-    self%box = box
+    self%cell = cell
     call make_room(self, error)
   end subroutine begin_frame
 
@@ -148,8 +148,10 @@ contains
     n_atoms = int(self%n_atoms, int32)
     cell = 0.0_real32
     do axis = 1, 3
-      cell(axis, axis) = real(0.1_real64*self%box(axis), real32)
+      cell(axis, axis) = real(0.1_real64*self%cell(axis), real32)
     end do
+    cell(1, 2) = real(0.1_real64*self%cell(4), real32)
+    cell(:2, 3) = real(0.1_real64*self%cell(5:), real32)
     ! Steps are 32-bit numbers there; a longer run counts modulo 2^31.
     write (self%unit, iostat=self%status) big_endian([magic, n_atoms, int(modulo(self%step, 2_int64**31), int32), &
       transfer(real(self%time, real32), magic), transfer(cell, magic, 9), n_atoms])

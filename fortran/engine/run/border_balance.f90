@@ -57,14 +57,16 @@ contains
     integer(int64), intent(in) :: work(:)
     real(real64), intent(in) :: least(3)
     real(real64), allocatable :: border(:, :)
+    real(real64) :: share(3)
     integer :: axis, first, k
     associate (unused => self); end associate
+    share = state%grid%depth(least)/state%grid%box
     allocate (border, source=state%grid%border)
     first = 0
     do axis = 1, 3
       associate (n => state%grid%dims(axis))
         border(:n, axis) = balanced_borders(state%grid%border(:n, axis), [(state%grid%even_border(axis, k), k=0, n)], &
-                                            real(work(first + 1:first + n), real64), least(axis)/state%grid%box(axis))
+                                            real(work(first + 1:first + n), real64), share(axis))
         first = first + n
       end associate
     end do

@@ -48,6 +48,7 @@ contains
     saved%phase = sim%phase
     saved%time = sim%time
     saved%box = sim%grid%box
+    saved%shape = sim%grid%shape
     saved%is_open = sim%is_open
     saved%ensemble = sim%kept
     saved%ensemble%grid_points = sim%grid_points

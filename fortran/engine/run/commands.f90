@@ -140,6 +140,10 @@ contains
     extent = " atoms, no periodic box, "
     if (.not. sim%is_open) extent = " atoms, box "//to_text(sim%grid%box(1))//" x "//to_text(sim%grid%box(2))//" x "// &
                                    to_text(sim%grid%box(3))//" angstrom, "
+    if (sim%grid%shape%leans) then
+      write (line, "(3(f0.3,1x))") sim%grid%shape%tilt(sim%grid%box)
+      extent = extent//"triclinic with b_x, c_x, c_y "//trim(line)//", "
+    end if
     call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
@@ -169,7 +173,7 @@ contains
     ! Not allocated, it counts as absent.
     if (sim%is_open) origin = open_origin(sim%grid%box)
     call frames%open(sim%comm, settings%output%frames, chosen, timestep, schedule%frame_period, first_step, &
-                     checkpoints%kept_frames(sim%comm), error, origin)
+                     checkpoints%kept_frames(sim%comm), error, origin, sim%grid%shape%leans)
     if (.not. allocated(error)) &
       call exchange%open_record(sim%comm, settings, merge(sim%step, first_step, checkpoints%continues), checkpoints%continues, &
                                 error)

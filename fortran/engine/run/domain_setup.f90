@@ -57,6 +57,7 @@ contains
       first%phase = phase_fresh
       first%time = settings%dynamics%initial_time
       first%box = box_of(settings, sim%topology, list%box)
+      if (.not. settings%boundary%is_open) first%shape = list%shape
       first%is_open = settings%boundary%is_open
       call check_count(settings, settings%input%shards, list%n_atoms, sim%topology%n_atoms, error)
     end if
@@ -95,7 +96,7 @@ contains
       n_domains = domains_wanted(settings, comm%n_ranks)
       done = 0
       do domain = part%first + comm%rank, part%last, comm%n_ranks
-        call make_grid(sim, settings, first%box, [0, 0, 0], domain, n_domains, error)
+        call make_grid(sim, settings, first%box, first%shape, [0, 0, 0], domain, n_domains, error)
         if (allocated(error)) exit
         saved = first
         saved%dims = sim%grid%dims
@@ -160,7 +161,7 @@ contains
     allocate (saved%velocity(3, size(saved%id)))
     call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, sim%topology, saved%id, saved%velocity)
     if (settings%input%exact_state /= "") then
-      call read_exact_state(settings%input%exact_state, sim%topology%n_atoms, saved%id, sim%grid%box, saved%position, &
+      call read_exact_state(settings%input%exact_state, sim%topology%n_atoms, saved%id, sim%grid, saved%position, &
                             saved%velocity, moves, error)
       if (allocated(error)) return
       if (moves) saved%phase = phase_dynamics

@@ -62,7 +62,7 @@ contains
     if (.not. settings%has_material() .and. settings%energy%ewald_charges) then
       call choose_screening(settings%energy, self%shared%alpha, self%shared%dispersion_alpha)
       self%shared%overlaps = settings%comm%overlap .and. state%comm%n_ranks > 1
-      call choose_grid(settings%energy, state%grid%box, state%grid_points)
+      call choose_grid(settings%energy, state%grid%shape%edge_lengths(state%grid%box), state%grid_points)
     end if
     call choose_terms(settings, state%comm%n_apart, self%slot)
     do k = 1, size(self%slot)

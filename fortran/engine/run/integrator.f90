@@ -151,7 +151,7 @@ contains
         if (allocated(error)) return
       end if
       if (is_multiple(sim%step, frame_period)) &
-        call frames%write(sim%comm, sim%step, sim%time, sim%grid%box, sim%atoms, error)
+        call frames%write(sim%comm, sim%step, sim%time, sim%grid, sim%atoms, error)
       if (allocated(error)) return
       call exchange%meet(sim, checkpoints, error)
       if (allocated(error)) return

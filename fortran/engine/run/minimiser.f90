@@ -159,7 +159,7 @@ contains
       end if
       if (frame_period > 0) then
         if (mod(i_step, frame_period) == 0) &
-          call frames%write(sim%comm, i_step, real(i_step, real64), sim%grid%box, sim%atoms, error)
+          call frames%write(sim%comm, i_step, real(i_step, real64), sim%grid, sim%atoms, error)
         if (allocated(error)) return
       end if
       if (restart_period > 0 .and. restart_name /= "" .and. i_step < n_steps) then

@@ -134,7 +134,7 @@ contains
       room = merge(least_share, 1.0_real64, self%balance%is_on)*minval(state%grid%even_width())
       if (shared%ownership%is_on) room = 2.0_real64*room
       room = min(room - 2.0_real64*bond_slack*state%topology%longest_constraint() - halo_reserve, &
-                 0.5_real64*minval(state%grid%box))
+                 0.5_real64*state%grid%shape%shortest_translation(state%grid%box))
       shared%list_distance = max(self%least_reach, min(shared%cutoff + outer_buffer, room))
       if (self%is_plain) shared%list_distance = self%least_reach
       buffer = shared%list_distance - shared%cutoff
@@ -157,7 +157,7 @@ contains
   !> The middle of a pair, of places that are whole numbers, is that of the positions to within this (angstrom).
   pure real(real64) function place_reserve(state)
     type(system_state_t), intent(in) :: state
-    place_reserve = 4.0_real64*place_share*maxval(state%grid%box)
+    place_reserve = merge(8.0_real64, 4.0_real64, state%grid%shape%leans)*place_share*maxval(state%grid%box)
   end function place_reserve
 
   !> Bring atoms to their owners and make halo, lists and terms anew. The result depends only on where the atoms are:
@@ -246,8 +246,9 @@ contains
         if (self%tolerance%per_step > 0.0_real64) &
           self%list_limit = self%tolerance%limit(field%shared%list_distance - field%shared%cutoff)
       end if
-      if (any(grid%box < 2.0_real64*self%least_reach)) then
-        call fail(error, exit_bad_input, "the box has shrunk to "//to_text(minval(grid%box))// &
+      if (grid%shape%shortest_translation(grid%box) < 2.0_real64*self%least_reach) then
+        call fail(error, exit_bad_input, "the box has shrunk to "// &
+                  to_text(grid%shape%shortest_translation(grid%box))// &
                   " angstrom, less than twice the pairlistdist: equilibrate at constant volume first or give a "// &
                   "larger tau_p")
         return
@@ -334,13 +335,17 @@ contains
   subroutine place_groups(state, field)
     type(system_state_t), intent(inout) :: state
     type(force_field_t), intent(inout) :: field
-    real(real64), allocatable :: value(:, :)
+    real(real64), allocatable :: value(:, :), straight(:, :)
+    integer :: i
     associate (atoms => state%atoms, grid => state%grid, ownership => field%shared%ownership)
-      allocate (value(3, atoms%n_total))
+      allocate (value(3, atoms%n_total), straight(3, atoms%n_total))
+      do i = 1, atoms%n_total
+        straight(:, i) = grid%straight(atoms%position(:, i))
+      end do
       call ownership%set_domain(grid%lower/grid%box, grid%upper/grid%box)
-      call ownership%place_owned(atoms%group_first, atoms%group_reference, atoms%position, grid%box, value)
+      call ownership%place_owned(atoms%group_first, atoms%group_reference, straight, grid%box, value)
       call state%halo%update_positions(atoms%n_owned, value, shifted=.false.)
-      call ownership%place_ghosts(atoms%n_owned, value, atoms%position, grid%box)
+      call ownership%place_ghosts(atoms%n_owned, value, straight, grid%box)
     end associate
   end subroutine place_groups
 

@@ -1,6 +1,7 @@
 !> How a simulation starts: topology, box and domains, and the atoms from bricks or from restart files.
 module start
   use base_kinds, only: int64, real64
+  use base_box_shape, only: box_shape_t
   use base_error, only: error_t, exit_bad_input, exit_corrupt_file, fail
   use base_text, only: to_text
   use bricks, only: brick_list_t
@@ -9,7 +10,7 @@ module start
   use neighbour_lists, only: bond_slack, halo_slack, outer_buffer
   use open_box, only: open_edges, open_filling, open_origin
   use restart, only: restart_t
-  use settings, only: settings_t
+  use settings, only: isotropic, settings_t
   use setup, only: read_domain
   use simulation, only: simulation_t
   use solute_scaling, only: separate_solute
@@ -27,6 +28,7 @@ contains
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
     type(brick_list_t) :: list
+    type(box_shape_t) :: shape
     integer(int64) :: total(1)
     integer :: n_read
     call read_topology(sim, settings, error)
@@ -41,7 +43,9 @@ contains
                   ": give files of the same build")
       return
     end if
-    call make_grid(sim, settings, box_of(settings, sim%topology, list%box), [0, 0, 0], sim%comm%rank, sim%comm%n_ranks, error)
+    if (.not. settings%boundary%is_open) shape = list%shape
+    call make_grid(sim, settings, box_of(settings, sim%topology, list%box), shape, [0, 0, 0], sim%comm%rank, &
+                   sim%comm%n_ranks, error)
     if (allocated(error)) return
     call read_domain(sim%grid, sim%comm%rank, sim%topology, list, sim%atoms%id, sim%atoms%position, n_read, error, &
                      origin_of(sim%is_open, sim%grid%box))
@@ -105,7 +109,7 @@ contains
     if (allocated(error)) return
     call check_restart(settings, saved, error)
     if (allocated(error)) return
-    call make_grid(sim, settings, saved%box, saved%dims, sim%comm%rank, sim%comm%n_ranks, error)
+    call make_grid(sim, settings, saved%box, saved%shape, saved%dims, sim%comm%rank, sim%comm%n_ranks, error)
     if (allocated(error)) return
     call resume(sim, saved)
   end subroutine start_from_files
@@ -190,12 +194,13 @@ contains
     end if
   end subroutine check_restart
 
-  !> Cut the box (edges in angstrom), for rank `rank` of `n_ranks`; `saved_dims`: the domains of restart files, 0 where
-  !> there are none.
-  subroutine make_grid(sim, settings, box, saved_dims, rank, n_ranks, error)
+  !> Cut the box (edges in angstrom, `shape`: how they lean), for rank `rank` of `n_ranks`; `saved_dims`: the domains of
+  !> restart files, 0 where there are none.
+  subroutine make_grid(sim, settings, box, shape, saved_dims, rank, n_ranks, error)
     class(simulation_t), intent(inout) :: sim
     type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: box(3)
+    type(box_shape_t), intent(in) :: shape
     integer, intent(in) :: saved_dims(3), rank, n_ranks
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: width, edges(3)
@@ -206,7 +211,8 @@ contains
                            "and several threads (OMP_NUM_THREADS)", error)
       return
     end if
-    call choose_domains(settings, box, saved_dims, dims, error)
+    call check_shape(settings, box, shape, error)
+    if (.not. allocated(error)) call choose_domains(settings, box, shape, saved_dims, dims, error)
     if (allocated(error)) return
     edges = box
     if (settings%energy%deterministic) then
@@ -218,15 +224,33 @@ contains
     if (settings%comm%midpoint) width = 0.5_real64*width
     sim%lists%balance%is_on = settings%boundary%balances_load .and. n_ranks > 1
     sim%field%shared%ownership%is_on = settings%comm%midpoint
-    call sim%grid%create(rank, n_ranks, edges, dims, width, error, open_filling(sim%is_open))
+    call sim%grid%create(rank, n_ranks, edges, dims, width, error, open_filling(sim%is_open), shape)
     if (allocated(error)) return
     call sim%lists%choose_reach(settings, sim%system_state_t, sim%field)
   end subroutine make_grid
 
-  !> Domains along x, y and z that the settings or the restart files say, 0 = automatic, if the box is what they say.
-  subroutine choose_domains(settings, box, saved_dims, dims, error)
+  !> Whether a triclinic box is one that all parts of the program know.
+  subroutine check_shape(settings, box, shape, error)
     type(settings_t), intent(in) :: settings
     real(real64), intent(in) :: box(3)
+    type(box_shape_t), intent(in) :: shape
+    type(error_t), allocatable, intent(out) :: error
+    if (.not. shape%leans) return
+    if (.not. shape%is_compact(box)) then
+      call fail(error, exit_bad_input, "edges of the triclinic box lean by more than those before them are long: "// &
+                "give the same lattice by its shortest edges, as gmx editconf and chromabuild import write it")
+    else if (settings%ensemble%changes_box() .and. settings%ensemble%isotropy /= isotropic) then
+      call settings%refuse("ENSEMBLE", "isotropy", "must be ISO in a triclinic box, whose shape stays", error)
+    else if (settings%has_material()) then
+      call fail(error, exit_bad_input, "a material needs a rectangular box, and this one is triclinic")
+    end if
+  end subroutine check_shape
+
+  !> Domains along x, y and z that the settings or the restart files say, 0 = automatic, if the box is what they say.
+  subroutine choose_domains(settings, box, shape, saved_dims, dims, error)
+    type(settings_t), intent(in) :: settings
+    real(real64), intent(in) :: box(3)
+    type(box_shape_t), intent(in) :: shape
     integer, intent(in) :: saved_dims(3)
     integer, intent(out) :: dims(3)
     type(error_t), allocatable, intent(out) :: error
@@ -234,6 +258,11 @@ contains
     real(real64) :: wanted_box
     integer :: axis
     dims = settings%boundary%domains
+    if (shape%leans .and. shape%shortest_translation(box) < 2.0_real64*settings%energy%list_distance) then
+      call settings%refuse("ENERGY", "pairlistdist", "must not exceed half the distance between images in this box, "// &
+                           "which is "//to_text(shape%shortest_translation(box))//" angstrom", error)
+      return
+    end if
     do axis = 1, 3
       wanted_box = settings%boundary%box(axis)
       if (wanted_box > 0.0_real64 .and. abs(wanted_box - box(axis)) > 1.0e-3_real64) then
@@ -241,7 +270,7 @@ contains
                              to_text(box(axis))//" angstrom", error)
         return
       end if
-      if (box(axis) < 2.0_real64*settings%energy%list_distance) then
+      if (.not. shape%leans .and. box(axis) < 2.0_real64*settings%energy%list_distance) then
         call settings%refuse("ENERGY", "pairlistdist", "must not exceed half the box, which is "//to_text(box(axis))// &
                              " angstrom along "//axis_name(axis), error)
         return

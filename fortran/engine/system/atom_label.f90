@@ -69,7 +69,7 @@ contains
     if (state%is_open) then
       position = position - open_origin(state%grid%box)
     else
-      position = modulo(position, state%grid%box)
+      position = position + state%grid%wrap_shift(position)
     end if
     place = "at "//decimal_text(position(1), 2)//", "//decimal_text(position(2), 2)//", "//decimal_text(position(3), 2)// &
             " angstrom"

@@ -2,7 +2,7 @@
 module atoms
   use base_kinds, only: int64, real32, real64
   use base_counting_sort, only: counting_sort
-  use comm_domain_grid, only: domain_grid_t, wrap_shift
+  use comm_domain_grid, only: domain_grid_t
   use bounding_box, only: find_bounds
   use base_fixed_point, only: rounding_t
   use topology, only: topology_t
@@ -176,7 +176,7 @@ contains
     !$omp end parallel do
   end subroutine put_on_lattice
 
-  !> Drop ghosts and bring every owned group back into the box, whole: its reference atom lies in [0, box).
+  !> Drop ghosts and bring every owned group back into the box, whole: its reference atom lies, straight, in [0, box).
   subroutine wrap(self, grid)
     class(atoms_t), intent(inout) :: self
     type(domain_grid_t), intent(in) :: grid
@@ -186,7 +186,7 @@ contains
     self%id = self%id(:self%n_owned)
     self%position = self%position(:, :self%n_owned)
     do g = 1, self%n_groups
-      shift = wrap_shift(grid%box, self%position(:, self%group_reference(g)))
+      shift = grid%wrap_shift(self%position(:, self%group_reference(g)))
       if (all(shift == 0.0_real64)) cycle
       do i = self%group_first(g), self%group_first(g + 1) - 1
         self%position(:, i) = self%position(:, i) + shift
@@ -194,18 +194,19 @@ contains
     end do
   end subroutine wrap
 
-  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them in a box with edges `box` (angstrom), from
-  !> `origin`: where they stand in a frame does not depend on when they were last wrapped.
-  subroutine in_box(self, box, origin, position)
+  !> Positions of the owned atoms, (3, n_owned), as `wrap` would leave them, from `origin` (angstrom): where they stand in
+  !> a frame does not depend on when they were last wrapped.
+  subroutine in_box(self, grid, origin, position)
     class(atoms_t), intent(in) :: self
-    real(real64), intent(in) :: box(3), origin(3)
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: origin(3)
     real(real32), allocatable, intent(out) :: position(:, :)
     real(real64) :: shift(3)
     integer :: g, i
     allocate (position(3, self%n_owned))
     !$omp parallel do schedule(static) private(i, shift)
     do g = 1, self%n_groups
-      shift = wrap_shift(box, self%position(:, self%group_reference(g)))
+      shift = grid%wrap_shift(self%position(:, self%group_reference(g)))
       do i = self%group_first(g), self%group_first(g + 1) - 1
         position(:, i) = real(self%position(:, i) + shift - origin, real32)
       end do
@@ -222,17 +223,26 @@ contains
     real(real64), intent(in) :: cell_size
     integer, allocatable :: cell(:), order(:), first_in_cell(:), new_atom(:)
     integer(int64), allocatable :: group_id(:)
+    real(real64), allocatable :: straight(:, :)
     real(real64) :: bounds(3, 2)
     integer :: across(3), lowest(3), n_cells(3), c(3), g, i, n
 
     if (self%n_groups == 0) return
     across = max(1, floor((grid%upper - grid%lower)/cell_size))
-    call find_bounds(self%position, bounds(:, 1), bounds(:, 2))
+    if (grid%shape%leans) then
+      allocate (straight(3, self%n_groups))
+      do g = 1, self%n_groups
+        straight(:, g) = grid%straight(self%position(:, self%group_reference(g)))
+      end do
+      call find_bounds(straight, bounds(:, 1), bounds(:, 2))
+    else
+      call find_bounds(self%position, bounds(:, 1), bounds(:, 2))
+    end if
     lowest = cell_of(bounds(:, 1))
     n_cells = cell_of(bounds(:, 2)) - lowest + 1
     allocate (cell(self%n_groups))
     do g = 1, self%n_groups
-      c = cell_of(self%position(:, self%group_reference(g))) - lowest
+      c = cell_of(grid%straight(self%position(:, self%group_reference(g)))) - lowest
       cell(g) = c(1) + n_cells(1)*(c(2) + n_cells(2)*c(3)) + 1
     end do
     call counting_sort(cell, product(n_cells), order, first_in_cell)
@@ -258,7 +268,7 @@ contains
 
   contains
 
-    !> Where a position (angstrom) lies among the cells of the domain.
+    !> Where a straight position (angstrom) lies among the cells of the domain.
     pure function cell_of(position) result(place)
       real(real64), intent(in) :: position(3)
       integer :: place(3)

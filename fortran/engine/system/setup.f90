@@ -4,7 +4,7 @@ module setup
   use atoms, only: atoms_t
   use brick_cache, only: brick_cache_t
   use bricks, only: brick_list_t
-  use comm_domain_grid, only: domain_grid_t, wrap_shift
+  use comm_domain_grid, only: domain_grid_t
   use base_error, only: error_t, exit_corrupt_file, fail
   use base_random, only: maxwell_velocity
   use restart, only: restart_t
@@ -100,16 +100,18 @@ contains
     saved%velocity = saved%velocity(:, :n)
   end subroutine read_saved_domain
 
-  !> Whether a part of the box comes within `reach` of this domain, across the periodic faces too.
+  !> Whether a part of the box, straight, comes within `reach` of this domain, across the periodic faces too.
   pure logical function touches(grid, lower, upper, reach)
     type(domain_grid_t), intent(in) :: grid
     real(real64), intent(in) :: lower(3), upper(3), reach
+    real(real64) :: depth(3)
     logical :: along(3)
     integer :: image
     along = .false.
+    depth = grid%depth([reach, reach, reach])
     do image = -1, 1
-      along = along .or. (lower + image*grid%box < grid%upper + reach .and. &
-                          upper + image*grid%box > grid%lower - reach)
+      along = along .or. (lower + image*grid%box < grid%upper + depth .and. &
+                          upper + image*grid%box > grid%lower - depth)
     end do
     touches = all(along)
   end function touches
@@ -131,18 +133,18 @@ contains
     integer :: i, j, k, t, atom, group, needed
 
     centre = 0.5_real64*(grid%lower + grid%upper) - origin
-    reach = 0.5_real64*(grid%upper - grid%lower) + saved_reach
+    reach = 0.5_real64*(grid%upper - grid%lower) + grid%depth([saved_reach, saved_reach, saved_reach])
     do i = 1, size(brick_id)
       ! Most atoms of a brick are far from the domain: the cheap test first.
-      apart = brick_position(:, i) - centre
+      apart = grid%straight(brick_position(:, i)) - centre
       if (any(abs(apart - grid%box*anint(apart/grid%box)) > reach)) cycle
       call topology%locate(brick_id(i), t, atom, first_id)
       associate (template => topology%templates(t))
         group = template%group_of_atom(atom)
         if (template%group_reference(group) /= atom) cycle
         reference = brick_position(:, i)
-        reference = reference + wrap_shift(grid%box, reference + origin)
-        if (grid%rank_of(grid%domain_of(reference + origin)) /= domain) cycle
+        reference = reference + grid%wrap_shift(reference + origin)
+        if (grid%rank_of(grid%domain_of(grid%straight(reference + origin))) /= domain) cycle
         needed = n + template%group_first(group + 1) - template%group_first(group)
         if (needed > size(id)) then
           call grow_ids(id, n, needed)
@@ -160,7 +162,7 @@ contains
           n = n + 1
           id(n) = member
           apart = brick_position(:, j) - brick_position(:, i)
-          position(:, n) = reference + apart - grid%box*anint(apart/grid%box)
+          position(:, n) = reference + grid%nearest_image(apart)
         end do
       end associate
     end do
@@ -182,8 +184,8 @@ contains
     call groups%identify_owned(topology)
     do g = 1, groups%n_groups
       associate (reference => old%position(:, groups%group_reference(g)))
-        shift = wrap_shift(grid%box, reference)
-        if (grid%rank_of(grid%domain_of(reference + shift)) /= domain) cycle
+        shift = grid%wrap_shift(reference)
+        if (grid%rank_of(grid%domain_of(grid%straight(reference + shift))) /= domain) cycle
       end associate
       last = groups%group_first(g + 1) - 1
       if (n + last - groups%group_first(g) + 1 > size(saved%id)) then

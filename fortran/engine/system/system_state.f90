@@ -2,6 +2,7 @@
 !> the halo that brings ghosts, and the clock of the run.
 module system_state
   use base_kinds, only: int64, real64
+  use base_box_shape, only: translation
   use base_error, only: error_t
   use base_fixed_point, only: rounding_t
   use comm_communicator, only: communicator_t
@@ -60,7 +61,7 @@ contains
     class(system_state_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
     call self%grid%set_box(box)
-    call self%halo%set_box(box)
+    call self%halo%set_box(self%grid)
     call self%rounding%fit_box(box)
     self%atoms%rounding = self%rounding
   end subroutine set_box
@@ -69,9 +70,10 @@ contains
   subroutine scale_positions(self, factor, edges)
     class(system_state_t), intent(inout) :: self
     real(real64), intent(in) :: factor(3), edges(3)
-    real(real64) :: shift(3), image(3)
+    real(real64) :: shift(3), image(3), tilt_change(3)
     integer :: g, i, a, b
-    associate (atoms => self%atoms)
+    associate (atoms => self%atoms, shape => self%grid%shape)
+      tilt_change = shape%tilt(edges) - shape%tilt(self%grid%box)
       !$omp parallel do schedule(static) private(i, a, b, shift, image)
       do g = 1, atoms%n_groups
         a = atoms%group_first(g)
@@ -81,9 +83,17 @@ contains
           shift = shift + atoms%mass(atoms%kind(i))*(atoms%position(:, i) - atoms%position(:, a))
         end do
         ! By the image in the box, so that it does not matter in which the rank sees the group.
-        image = floor(atoms%position(:, a)/self%grid%box)
-        shift = atoms%position(:, a) - image*self%grid%box + shift/sum(atoms%mass(atoms%kind(a:b)))
-        shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
+        shift = shift/sum(atoms%mass(atoms%kind(a:b)))
+        if (shape%leans) then
+          image = floor(self%grid%straight(atoms%position(:, a))/self%grid%box)
+          shift = atoms%position(:, a) - self%grid%translation(image) + shift
+          shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + &
+                  translation(image, edges - self%grid%box, tilt_change)
+        else
+          image = floor(atoms%position(:, a)/self%grid%box)
+          shift = atoms%position(:, a) - image*self%grid%box + shift
+          shift = self%rounding%on_lattice((factor - 1.0_real64)*shift) + image*(edges - self%grid%box)
+        end if
         do i = a, b
           atoms%position(:, i) = atoms%position(:, i) + shift
         end do

@@ -12,6 +12,7 @@ program frames_driver
   use atoms, only: atoms_t
   use base_error, only: error_t
   use comm_communicator, only: communicator_t
+  use comm_domain_grid, only: domain_grid_t
   use frame_writer, only: kept_frames_t
   use trajectory, only: trajectory_t
   implicit none
@@ -30,6 +31,7 @@ program frames_driver
   end interface
   integer(c_intptr_t) :: handler_before
   type(communicator_t) :: comm
+  type(domain_grid_t) :: grid
   type(trajectory_t) :: frames
   type(kept_frames_t) :: kept, now
   type(atom_ranges_t) :: chosen
@@ -51,6 +53,8 @@ program frames_driver
   call chosen%parse(trim(text), problem)
   if (chosen%is_empty()) call chosen%all_of(n_atoms)
   call own_atoms()
+  call grid%create(0, 1, box, [1, 1, 1], 0.0_real64, error)
+  call stop_on(error)
   call frames%open(comm, trim(path), chosen, timestep, 10_int64, 0_int64, kept, error)
   call stop_on(error)
   call place_atoms(1_int64)
@@ -60,7 +64,7 @@ program frames_driver
     call place_atoms(f)
     call comm%barrier()
     call system_clock(begin, rate)
-    call frames%write(comm, 10*f, 10*f*timestep, box, atoms, error)
+    call frames%write(comm, 10*f, 10*f*timestep, grid, atoms, error)
     call stop_on(error)
     call frames%keep(now, error)
     call comm%agree(error)

@@ -29,7 +29,7 @@ program setup_driver
   call stop_on(error)
   call list%read(trim(argument(2)), error)
   call stop_on(error)
-  call grid%create(domain, product(dims), list%box, dims, 1.0_real64, error)
+  call grid%create(domain, product(dims), list%box, dims, 1.0_real64, error, shape=list%shape)
   call stop_on(error)
   call read_domain(grid, domain, topology, list, saved%id, saved%position, n_read, error)
   call stop_on(error)
@@ -38,6 +38,7 @@ program setup_driver
   saved%dims = dims
   saved%n_system = topology%n_atoms
   saved%box = list%box
+  saved%shape = list%shape
   call saved%write(trim(argument(7)), domain, product(dims), error)
   call stop_on(error)
   call saved%put_in_place(trim(argument(7)), domain, error)

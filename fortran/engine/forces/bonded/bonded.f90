@@ -13,6 +13,7 @@ module bonded
   use bonded_terms, only: sum_terms
   use cmap, only: cmap_t
   use comm_communicator, only: communicator_t
+  use comm_domain_grid, only: domain_grid_t
   use base_error, only: error_t, exit_bad_input, fail
   use base_fixed_point, only: rounding_t
   use id_map, only: id_map_t
@@ -111,13 +112,12 @@ contains
 
   !> Find the terms of this rank after the list of owned and ghost atoms changed. Fails on all ranks when the terms of
   !> all ranks are not exactly those of the topology.
-  !> `box`: edges, angstrom.
-  subroutine assign(self, comm, topology, atoms, box, ownership, error)
+  subroutine assign(self, comm, topology, atoms, grid, ownership, error)
     class(bonded_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     type(pair_ownership_t), intent(in) :: ownership
     type(error_t), allocatable, intent(out) :: error
     type(id_map_t) :: map
@@ -133,10 +133,10 @@ contains
     end do
     do kind = 1, n_kinds - 1
       if (.not. allocated(self%table(kind)%before)) call make_table(self, kind, topology)
-      call assign_kind(self, kind, topology, atoms, map, box, ownership%is_on)
+      call assign_kind(self, kind, topology, atoms, map, grid, ownership%is_on)
       found(kind) = self%terms(kind)%n
     end do
-    call assign_exclusions(self, topology, atoms, map, box, ownership, n_exclusions)
+    call assign_exclusions(self, topology, atoms, map, grid, ownership, n_exclusions)
     found(is_exclusion) = n_exclusions
 
     call comm%sum(found)
@@ -154,11 +154,11 @@ contains
 
   !> Local copies of the atoms of term t, seen from owned atom i, which is atom number `place` of the term. `mine`: all
   !> are near, and i is the first of those that are owned, or `by_middle` the middle one.
-  pure subroutine find_term(topology, atoms, map, half_box, i, kind, t, place, by_middle, local, mine)
+  pure subroutine find_term(topology, atoms, map, grid, i, kind, t, place, by_middle, local, mine)
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
-    real(real64), intent(in) :: half_box(3)
+    type(domain_grid_t), intent(in) :: grid
     integer, intent(in) :: i, kind, t, place
     logical, intent(in) :: by_middle
     integer, intent(out) :: local(:)
@@ -178,7 +178,7 @@ contains
         else
           local(k) = map%first_copy(atoms%id(i) + offset)
           do while (local(k) > 0)
-            if (all(abs(atoms%position(:, local(k)) - atoms%position(:, i)) < half_box)) exit
+            if (all(abs(grid%straight(atoms%position(:, local(k)) - atoms%position(:, i))) < 0.5_real64*grid%box)) exit
             local(k) = map%next_copy(local(k))
           end do
           if (local(k) == 0) return
@@ -226,13 +226,13 @@ contains
     end do
   end subroutine take_parameters
 
-  subroutine assign_kind(self, kind, topology, atoms, map, box, by_middle)
+  subroutine assign_kind(self, kind, topology, atoms, map, grid, by_middle)
     type(bonded_t), intent(inout) :: self
     integer, intent(in) :: kind
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     logical, intent(in) :: by_middle
     type(part_t) :: part((atoms%n_owned + atoms_per_part - 1)/atoms_per_part)
     integer :: p, i, a, entry, t, place, n, n_with, local(kind_width(kind))
@@ -248,7 +248,7 @@ contains
             t = terms%term_of_atom(entry)
             if (self%rigid .and. terms%rigid(t)) cycle
             place = findloc(terms%atom(:, t), a, dim=1)
-            call find_term(topology, atoms, map, 0.5_real64*box, i, kind, t, place, by_middle, local, mine)
+            call find_term(topology, atoms, map, grid, i, kind, t, place, by_middle, local, mine)
             if (mine) call part(p)%append([local, self%table(kind)%before(atoms%template(atoms%kind(i))) + t])
           end do
         end associate
@@ -302,19 +302,17 @@ contains
 
   !> Exclusions: owned-owned pairs under both atoms, owned-ghost pairs under the owned one; in the midpoint method this
   !> rank's pairs under both atoms. `n_pairs` counts pairs once.
-  subroutine assign_exclusions(self, topology, atoms, map, box, ownership, n_pairs)
+  subroutine assign_exclusions(self, topology, atoms, map, grid, ownership, n_pairs)
     type(bonded_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
     type(id_map_t), intent(in) :: map
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     type(pair_ownership_t), intent(in) :: ownership
     integer, intent(out) :: n_pairs
     type(part_t), allocatable :: part(:)
     integer :: p, i, a, entry, t, place, n, other, pairs, n_rows
-    real(real64) :: half_box(3)
 
-    half_box = 0.5_real64*box
     n_rows = merge(atoms%n_total, atoms%n_owned, ownership%is_on)
     allocate (part((n_rows + atoms_per_part - 1)/atoms_per_part))
     if (allocated(self%exclusion_first)) deallocate (self%exclusion_first, self%exclusion_partner)
@@ -339,7 +337,7 @@ contains
             else
               other = map%first_copy(atoms%id(i) + other)
               do while (other > 0)
-                if (all(abs(atoms%position(:, other) - atoms%position(:, i)) < half_box)) exit
+                if (all(abs(grid%straight(atoms%position(:, other) - atoms%position(:, i))) < 0.5_real64*grid%box)) exit
                 other = map%next_copy(other)
               end do
               if (other == 0) cycle

@@ -47,7 +47,7 @@ contains
     type(system_state_t), intent(in) :: state
     type(interactions_t), intent(inout) :: shared
     type(error_t), allocatable, intent(out) :: error
-    call self%terms%assign(state%comm, state%topology, state%atoms, state%grid%box, shared%ownership, error)
+    call self%terms%assign(state%comm, state%topology, state%atoms, state%grid, shared%ownership, error)
     if (allocated(error)) return
     call move_alloc(self%terms%exclusion_first, shared%exclusion_first)
     call move_alloc(self%terms%exclusion_partner, shared%exclusion_partner)

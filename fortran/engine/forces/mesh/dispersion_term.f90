@@ -37,7 +37,7 @@ contains
     self%type_root_c6 = lj%root_c6()
     call self%pme%init(state%comm%handle, state%grid%dims, state%grid%box, state%grid_points, &
                        settings%energy%spline_order, shared%dispersion_alpha, 1.0_real64, error, of_dispersion=.true., &
-                       fft=settings%comm%fft)
+                       fft=settings%comm%fft, shape=state%grid%shape)
   end subroutine prepare
 
   subroutine take_atoms(self, state, shared, error)

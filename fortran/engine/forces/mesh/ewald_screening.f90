@@ -31,8 +31,8 @@ contains
     end if
   end subroutine choose_screening
 
-  !> Points of the grid of reciprocal space in a box with these edges (angstrom); `points` come in as those of a restart,
-  !> or 0.
+  !> Points of the grid of reciprocal space in a box with edges of these lengths (angstrom); `points` come in as those of
+  !> a restart, or 0.
   subroutine choose_grid(energy, box, points)
     type(energy_settings_t), intent(in) :: energy
     real(real64), intent(in) :: box(3)

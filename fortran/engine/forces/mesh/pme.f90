@@ -8,6 +8,7 @@
 !> each line of the FFT has the same bits wherever it is transformed, and all schemes transform along x, y, z in turn.
 module pme
   use, intrinsic :: iso_c_binding, only: c_loc
+  use base_box_shape, only: box_shape_t
   use base_kinds, only: int64, real64
   use pair_precision, only: real_pair
   use base_constants, only: pi
@@ -60,7 +61,7 @@ contains
   !> `of_dispersion`, where the charges are roots of c6 in (kcal/mol)^(1/2) angstrom^3. Fails on an order, a grid or a
   !> scheme that cannot be.
   subroutine init(self, comm, domain_dims, box, grid_size, spline_order, alpha, coulomb_constant, error, &
-                  of_dispersion, rounding, fft, in_background)
+                  of_dispersion, rounding, fft, in_background, shape)
     class(pme_t), intent(out) :: self
     type(MPI_Comm), intent(in) :: comm
     integer, intent(in) :: domain_dims(3), grid_size(3), spline_order
@@ -72,6 +73,8 @@ contains
     type(fft_settings_t), intent(in), optional :: fft
     !> Messages of the FFT travel while `advance` is called; default: they are waited for.
     logical, intent(in), optional :: in_background
+    !> How edges of the box lean.
+    type(box_shape_t), intent(in), optional :: shape
     type(fft_options_t) :: options
     integer :: place(3)
     character(len=160) :: message
@@ -111,6 +114,10 @@ contains
     call self%splines%choose(spline_order, self%rounding%is_on())
     call prepare_waves(self, grid_size, spline_order, alpha, coulomb_constant)
     if (present(of_dispersion)) self%waves%of_dispersion = of_dispersion
+    if (present(shape)) then
+      self%waves%shape = shape
+      self%placement%shape = shape
+    end if
     call self%waves%list_lines(self%fft%wave_layout)
     call self%waves%make_influence(box)
     self%mesh = pme_mesh_t(n=grid_size, order=spline_order, n_lines=size(self%waves%line_wave, 2), &
@@ -379,6 +386,7 @@ contains
 
     do k = 1, size(atom)
       coordinate(k, :) = position(:, atom(k))
+      if (self%placement%shape%leans) coordinate(k, :) = self%placement%shape%straight(coordinate(k, :))
       point_charge(k) = real(charge(kind(atom(k))), real_pair)
       place(k) = k
     end do
@@ -417,7 +425,12 @@ contains
 
     n = last - first + 1
     do axis = 1, 3
-      call self%placement%place_along(axis, position(axis, first:last), point(axis, :), fraction(:, axis))
+      if (self%placement%shape%leans) then
+        call self%placement%place_along(axis, self%placement%straight_along(axis, position(:, first:last)), &
+                                        point(axis, :), fraction(:, axis))
+      else
+        call self%placement%place_along(axis, position(axis, first:last), point(axis, :), fraction(:, axis))
+      end if
     end do
     do k = 1, n
       point_charge(k) = real(charge(kind(first + k - 1)), real_pair)
@@ -425,6 +438,11 @@ contains
     own_force = 0.0_real64
     call self%splines%gather(self%placement%order, 1, n, point, fraction, point_charge, self%mesh%brick, &
                              self%placement%density, own_force)
+    if (self%placement%shape%leans) then
+      do k = 1, n
+        own_force(:, k) = self%placement%shape%of_gradient(own_force(:, k))
+      end do
+    end if
     do k = 1, n
       force(:, first + k - 1) = force(:, first + k - 1) + &
                                 ((own_force(:, k) + self%rounding%force) - self%rounding%force)

@@ -1,5 +1,6 @@
 !> Where atoms lie on the mesh of PME: in the brick of their rank, and in which slab of its planes.
 module pme_placement
+  use base_box_shape, only: box_shape_t
   use base_kinds, only: real64
   use pair_precision, only: real_pair
   implicit none
@@ -17,6 +18,8 @@ module pme_placement
     integer :: order = 4, n(3) = 0
     !> Angstrom.
     real(real64) :: box(3) = 0.0_real64
+    !> How its edges lean: what is placed are straight positions.
+    type(box_shape_t) :: shape
     !> Deterministic mode: every image of an atom has the same fraction.
     logical :: is_exact = .false.
     !> Does this rank's domain reach from one side of the box to the other?
@@ -43,6 +46,7 @@ module pme_placement
     procedure :: lacking
     procedure :: sort_atoms
     procedure :: place_along
+    procedure :: straight_along
   end type pme_placement_t
 
 contains
@@ -102,7 +106,11 @@ contains
     do i = 1, n_owned, placed_together
       n = min(placed_together, n_owned - i + 1)
       do axis = 1, 3
-        call place_along(self, axis, position(axis, i:i + n - 1), point(:n), fraction(:n))
+        if (self%shape%leans) then
+          call place_along(self, axis, self%straight_along(axis, position(:, i:i + n - 1)), point(:n), fraction(:n))
+        else
+          call place_along(self, axis, position(axis, i:i + n - 1), point(:n), fraction(:n))
+        end if
         widest(axis) = max(widest(axis), 1 - minval(point(:n)), maxval(point(:n)) - room(axis))
       end do
     end do
@@ -127,6 +135,7 @@ contains
       start(:, chunk) = 0
       do i = first, last, placed_together
         n = min(placed_together, last - i + 1)
+        ! Straight along z as they are.
         call place_along(self, 3, position(3, i:i + n - 1), point(:n), fraction(:n))
         do k = 1, n
           slab = (point(k) - 1 + self%planes_before)/self%slab_planes + 1
@@ -169,6 +178,19 @@ contains
     first = (chunk - 1)*(n/n_chunks) + min(chunk - 1, mod(n, n_chunks)) + 1
     last = chunk*(n/n_chunks) + min(chunk, mod(n, n_chunks))
   end subroutine run_of
+
+  !> Straight coordinates along an axis of `position(3, atoms)`, angstrom.
+  pure function straight_along(self, axis, position) result(coordinate)
+    class(pme_placement_t), intent(in) :: self
+    integer, intent(in) :: axis
+    real(real64), intent(in) :: position(:, :)
+    real(real64) :: coordinate(size(position, 2)), straight(3)
+    integer :: k
+    do k = 1, size(position, 2)
+      straight = self%shape%straight(position(:, k))
+      coordinate(k) = straight(axis)
+    end do
+  end function straight_along
 
   !> First grid point of each atom along an axis (from 1, in the brick) and its fraction of a spacing.
   pure subroutine place_along(self, axis, coordinate, point, fraction)

@@ -33,8 +33,9 @@ contains
     type(error_t), allocatable, intent(out) :: error
     self%stage = beside_return
     self%is_slow = .true.
-    call self%client%init(state%comm, state%grid%box, state%grid_points, settings%energy%spline_order, shared%alpha, &
-                          state%topology%coulomb_constant, state%rounding, settings%comm%fft, error)
+    call self%client%init(state%comm, state%grid%box, state%grid%shape, state%grid_points, &
+                          settings%energy%spline_order, shared%alpha, state%topology%coulomb_constant, state%rounding, &
+                          settings%comm%fft, error)
   end subroutine prepare
 
   subroutine begin(self, state, shared, want_energy)

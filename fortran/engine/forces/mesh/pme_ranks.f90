@@ -4,6 +4,7 @@
 module pme_ranks
   use base_kinds, only: real64
   use comm_communicator, only: communicator_t
+  use base_box_shape, only: box_shape_t, shape_of
   use base_error, only: error_t, fail
   use base_fixed_point, only: rounding_t
   use settings, only: fft_settings_t
@@ -71,10 +72,11 @@ contains
   end subroutine ask
 
   !> As `init` of `pme_t`, for the ranks apart of `comm`. Fails on all ranks.
-  subroutine init(self, comm, box, grid_size, spline_order, alpha, coulomb_constant, rounding, fft, error)
+  subroutine init(self, comm, box, shape, grid_size, spline_order, alpha, coulomb_constant, rounding, fft, error)
     class(pme_client_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     real(real64), intent(in) :: box(3), alpha, coulomb_constant
+    type(box_shape_t), intent(in) :: shape
     integer, intent(in) :: grid_size(3), spline_order
     type(rounding_t), intent(in) :: rounding
     type(fft_settings_t), intent(in) :: fft
@@ -84,7 +86,7 @@ contains
     self%is_on = .true.
     call connect(self, comm)
     call ask(self, to_begin, [grid_size, spline_order, merge(1, 0, rounding%is_on()), fft%n_chunks], &
-             [box, alpha, coulomb_constant])
+             [box, alpha, coulomb_constant, shape%lean])
     do k = 1, size(self%all%partner)
       call self%all%send(k, fft%scheme//fft%subset)
     end do
@@ -209,7 +211,7 @@ contains
     type(rounding_t) :: rounding
     type(fft_settings_t) :: fft
     integer :: integers(6)
-    real(real64) :: reals(5)
+    real(real64) :: reals(8)
     character(len=len(fft%scheme) + len(fft%subset)) :: names
     call first%receive(1, integers)
     call first%receive(1, reals)
@@ -217,7 +219,7 @@ contains
     fft = fft_settings_t(names(:len(fft%scheme)), names(len(fft%scheme) + 1:), integers(6))
     if (integers(5) == 1) call rounding%switch_on(reals(:3))
     call pme%init(comm%handle, [1, 1, comm%n_ranks], reals(:3), integers(:3), integers(4), reals(4), reals(5), error, &
-                  rounding=rounding, fft=fft)
+                  rounding=rounding, fft=fft, shape=shape_of(reals(6:)))
     call comm%agree(error)
     if (.not. comm%is_root()) return
     if (allocated(error)) then

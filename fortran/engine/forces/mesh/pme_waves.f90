@@ -1,5 +1,6 @@
 !> Waves of the charges on the mesh of PME: what each is multiplied by to give the potential, their energy and virial.
 module pme_waves
+  use base_box_shape, only: box_shape_t
   use base_constants, only: pi
   use base_fixed_point, only: rounding_t
   use base_kinds, only: real64
@@ -17,6 +18,8 @@ module pme_waves
     integer :: order = 4, n(3) = 0
     !> Angstrom, 1/angstrom, kcal angstrom/mol/e^2.
     real(real64) :: box(3) = 0.0_real64, alpha = 0.0_real64, coulomb_constant = 0.0_real64
+    !> How edges of the box lean.
+    type(box_shape_t) :: shape
     !> Sum -c c/r^6 instead of q q/r.
     logical :: of_dispersion = .false.
     type(rounding_t) :: rounding
@@ -25,7 +28,7 @@ module pme_waves
     logical :: has_planes = .false.
     integer, allocatable :: line_wave(:, :)
     !> Factor of |charge wave|^2 in twice the energy: of charges the product of those of the axes over the square of the
-    !> wave number, of the dispersion as stored (kz from 0, line).
+    !> wave number, of the dispersion, and where edges lean, as stored (kz from 0, line).
     real(real64), allocatable, private :: factor_x(:), factor_y(:), factor_z(:)
     real(real_pair), allocatable, private :: influence(:, :)
   contains
@@ -46,7 +49,7 @@ contains
       error stop "the FFT of PME must leave whole lines along z on a rank"
     n_lines = int(layout%n_points()/self%n(3))
     allocate (self%line_wave(2, n_lines))
-    if (self%of_dispersion) allocate (self%influence(0:self%n(3) - 1, n_lines))
+    if (is_stored(self)) allocate (self%influence(0:self%n(3) - 1, n_lines))
     n_lines = 0
     do k = 1, size(layout%box)
       if (layout%box(k)%n_points() == 0) cycle
@@ -67,31 +70,50 @@ contains
   subroutine make_influence(self, box)
     class(pme_waves_t), intent(inout) :: self
     real(real64), intent(in) :: box(3)
-    real(real64) :: m2, wave, slope
-    integer :: line, x, y, z
+    real(real64) :: m2, wave, slope, prefactor
+    integer :: line, z
 
     self%box = box
     self%factor_x = axis_factor(self, 1)
     self%factor_y = axis_factor(self, 2)
     self%factor_z = axis_factor(self, 3)
-    if (.not. self%of_dispersion) then
-      self%factor_x = self%coulomb_constant/(pi*product(self%box))*self%factor_x
-      return
-    end if
-    self%factor_x = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))*self%factor_x
-    !$omp parallel do schedule(static) private(x, y, z, m2, wave, slope)
+    prefactor = self%coulomb_constant/(pi*product(self%box))
+    if (self%of_dispersion) prefactor = -pi**1.5_real64*self%alpha**3/(3.0_real64*product(self%box))
+    self%factor_x = prefactor*self%factor_x
+    if (.not. is_stored(self)) return
+    !$omp parallel do schedule(static) private(z, m2, wave, slope)
     do line = 1, size(self%line_wave, 2)
-      x = self%line_wave(1, line)
-      y = self%line_wave(2, line)
       do z = 0, self%n(3) - 1
-        m2 = wave_number(x, self%n(1), self%box(1))**2 + wave_number(y, self%n(2), self%box(2))**2 &
-             + wave_number(z, self%n(3), self%box(3))**2
-        call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
-        self%influence(z, line) = real(self%factor_x(x + 1)*self%factor_y(y + 1)*self%factor_z(z + 1)*wave, real_pair)
+        m2 = sum(wave_vector(self, line, z)**2)
+        if (self%of_dispersion) then
+          call dispersion_wave(pi/self%alpha*sqrt(m2), wave, slope)
+        else
+          wave = 0.0_real64
+          if (m2 > 0.0_real64) wave = exp(-(pi/self%alpha)**2*m2)/m2
+        end if
+        self%influence(z, line) = real(self%factor_x(self%line_wave(1, line) + 1)* &
+                                       self%factor_y(self%line_wave(2, line) + 1)*self%factor_z(z + 1)*wave, real_pair)
       end do
     end do
     !$omp end parallel do
   end subroutine make_influence
+
+  !> Whether the factors of all waves are stored: they are not products of those of the axes.
+  pure logical function is_stored(self)
+    type(pme_waves_t), intent(in) :: self
+    is_stored = self%of_dispersion .or. self%shape%leans
+  end function is_stored
+
+  !> Wave vector (1/angstrom) of a line and of kz from 0.
+  pure function wave_vector(self, line, z) result(m)
+    type(pme_waves_t), intent(in) :: self
+    integer, intent(in) :: line, z
+    real(real64) :: m(3)
+    m(1) = wave_number(self%line_wave(1, line), self%n(1), self%box(1))
+    m(2) = wave_number(self%line_wave(2, line), self%n(2), self%box(2))
+    m(3) = wave_number(z, self%n(3), self%box(3))
+    if (self%shape%leans) m = self%shape%of_gradient(m)
+  end function wave_vector
 
   !> The factors of one line of waves.
   pure function influence_of_line(self, line) result(influence)
@@ -101,7 +123,7 @@ contains
     real(real64) :: m2, factor
     integer :: x, y, z
 
-    if (self%of_dispersion) then
+    if (is_stored(self)) then
       influence = self%influence(:, line)
       return
     end if
@@ -169,7 +191,7 @@ contains
     slope = 6.0_real64*b**2*(gauss - tail)
   end subroutine dispersion_wave
 
-  !> |b(m)|^2 along one axis; times exp(-(pi m/alpha)^2) for charges.
+  !> |b(m)|^2 along one axis; times exp(-(pi m/alpha)^2) where factors are products of those of the axes.
   pure function axis_factor(self, axis) result(factor)
     class(pme_waves_t), intent(in) :: self
     integer, intent(in) :: axis
@@ -177,6 +199,7 @@ contains
     real(real_pair) :: weight(together, self%order), slope(together, self%order)
     complex(real64) :: sum
     integer :: k, j, n, order
+    logical :: by_axes
 
     n = self%n(axis)
     order = self%order
@@ -192,9 +215,10 @@ contains
     do k = 1, n - 2
       if (modulus(k) < 1.0e-7_real64) modulus(k) = 0.5_real64*(modulus(k - 1) + modulus(k + 1))
     end do
+    by_axes = .not. is_stored(self)
     do k = 0, n - 1
       factor(k + 1) = 1.0_real64/modulus(k)
-      if (.not. self%of_dispersion) &
+      if (by_axes) &
         factor(k + 1) = exp(-(pi*wave_number(k, n, self%box(axis))/self%alpha)**2)/modulus(k)
     end do
   end function axis_factor
@@ -231,7 +255,11 @@ contains
         sums = 0.0_real64
         influence = influence_of_line(self, line)
         do z = 0, self%n(3) - 1
-          m(3) = wave_number(z, self%n(3), self%box(3))
+          if (self%shape%leans) then
+            m = wave_vector(self, line, z)
+          else
+            m(3) = wave_number(z, self%n(3), self%box(3))
+          end if
           m2 = sum(m**2)
           if (m2 <= 0.0_real64 .and. .not. self%of_dispersion) then
             background = background - 0.5_real64*pi*self%coulomb_constant/(product(self%box)*self%alpha**2) &

@@ -32,7 +32,8 @@ contains
     self%is_slow = .true.
     call self%pme%init(state%comm%handle, state%grid%dims, state%grid%box, state%grid_points, &
                        settings%energy%spline_order, shared%alpha, state%topology%coulomb_constant, error, &
-                       rounding=state%rounding, fft=settings%comm%fft, in_background=shared%overlaps)
+                       rounding=state%rounding, fft=settings%comm%fft, in_background=shared%overlaps, &
+                       shape=state%grid%shape)
   end subroutine prepare
 
   subroutine begin(self, state, shared, want_energy)

@@ -124,7 +124,8 @@ contains
           i = held%first_copy(id(k))
           if (i == 0) cycle
           n_found = n_found + 1
-          atoms%anchor(:3, i) = (position(:, k) + origin)/edges
+          ! By the vectors of the simulation: those of the list may be others of the same lattice.
+          atoms%anchor(:3, i) = (state%grid%straight(position(:, k)) + origin)/edges
         end do
       end do
     end associate

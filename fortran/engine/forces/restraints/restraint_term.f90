@@ -62,7 +62,7 @@ contains
     class(background_t), intent(inout), optional :: beside
     real(real64) :: virial(3, 3)
     associate (unused => shared, unused2 => part, unused3 => want_energy, unused4 => present(beside)); end associate
-    call self%restraints%compute(state%comm, state%atoms, state%grid%box, state%progress, sums%part(is_restraint), virial, &
+    call self%restraints%compute(state%comm, state%atoms, state%grid, state%progress, sums%part(is_restraint), virial, &
                                  sums%release_work)
     sums%virial = sums%virial + virial
   end subroutine compute

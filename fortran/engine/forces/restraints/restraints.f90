@@ -12,6 +12,7 @@ module restraints
   use atoms, only: atoms_t
   use bricks, only: brick_list_t
   use comm_communicator, only: communicator_t
+  use comm_domain_grid, only: domain_grid_t
   use base_constants, only: degree, pi
   use base_error, only: error_t, exit_bad_input, fail
   use selection, only: atom_names_t, selection_t
@@ -174,6 +175,7 @@ contains
     type(brick_list_t) :: list
     integer(int64), allocatable :: id(:)
     real(real64), allocatable :: position(:, :)
+    type(domain_grid_t) :: its_box
     integer :: b, i, place, n_found
     call list%read(path, error)
     if (allocated(error)) return
@@ -189,17 +191,20 @@ contains
         group%reference(:, place) = position(:, i)
       end do
     end do
+    call its_box%create(0, 1, list%box, [1, 1, 1], 0.0_real64, error, shape=list%shape)
     if (state%is_open) then
       ! From here on as in the large box.
-      list%box = state%grid%box
-      group%reference = group%reference + spread(open_origin(list%box), 2, size(group%id))
+      its_box = state%grid
+      group%reference = group%reference + spread(open_origin(state%grid%box), 2, size(group%id))
     end if
     if (n_found /= size(group%id)) then
       call fail(error, exit_bad_input, path//": holds "//to_text(n_found)//" of the "// &
                 to_text(size(group%id))//" restrained atoms; give the bricks of the same build")
     else
       position = group%reference - spread(group%reference(:, 1), 2, n_found)
-      position = position - spread(list%box, 2, n_found)*anint(position/spread(list%box, 2, n_found))
+      do i = 1, n_found
+        position(:, i) = its_box%nearest_image(position(:, i))
+      end do
       group%reference = position - spread(matmul(position, group%weight), 2, n_found)
     end if
   end subroutine read_reference
@@ -255,11 +260,12 @@ contains
 
   !> Add the forces (kcal/mol/angstrom) of all restraints on owned atoms when a share `progress` of the run is done; this
   !> rank's share of energy and virial, and of the work of half a step's change of the constants (kcal/mol).
-  subroutine compute(self, comm, atoms, box, progress, energy, virial, work)
+  subroutine compute(self, comm, atoms, grid, progress, energy, virial, work)
     class(restraints_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
-    real(real64), intent(in) :: box(3), progress
+    type(domain_grid_t), intent(in) :: grid
+    real(real64), intent(in) :: progress
     real(real64), intent(out) :: energy, virial(3, 3), work
     integer :: k
     energy = 0.0_real64
@@ -271,35 +277,29 @@ contains
         restraint%constant = restraint%first_constant + progress*(restraint%final_constant - restraint%first_constant)
         select case (restraint%kind)
         case (position_restraint)
-          call restrain_positions(restraint, atoms, box, energy, virial, work)
+          call restrain_positions(restraint, atoms, grid, energy, virial, work)
         case (rmsd_restraint)
-          call restrain_rmsd(restraint, comm, atoms, box, energy, virial, work)
+          call restrain_rmsd(restraint, comm, atoms, grid, energy, virial, work)
         case default
-          call restrain_centres(restraint, comm, atoms, box, energy, virial, work)
+          call restrain_centres(restraint, comm, atoms, grid, energy, virial, work)
         end select
       end associate
     end do
   end subroutine compute
 
-  !> The nearest periodic image of a difference.
-  pure function nearest_image(difference, box)
-    real(real64), intent(in) :: difference(3), box(3)
-    real(real64) :: nearest_image(3)
-    nearest_image = difference - box*anint(difference/box)
-  end function nearest_image
-
   !> References move with the box.
-  subroutine restrain_positions(restraint, atoms, box, energy, virial, work)
+  subroutine restrain_positions(restraint, atoms, grid, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(atoms_t), intent(inout) :: atoms
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: away(3), force(3)
     integer :: n, a
     associate (group => restraint%group(1))
       do n = 1, size(group%atom)
-        away = atoms%position(:, group%atom(n)) - atoms%rounding%on_lattice(box*atoms%anchor(:3, group%atom(n)))
-        away = restraint%along*nearest_image(away, box)
+        away = atoms%position(:, group%atom(n)) - atoms%rounding%on_lattice( &
+               grid%shape%slanted(grid%box*atoms%anchor(:3, group%atom(n))))
+        away = restraint%along*grid%nearest_image(away)
         force = -2.0_real64*restraint%constant*away
         call add_force(atoms, group%atom(n), force)
         energy = energy + to_energy(atoms, restraint%constant*sum(away**2))
@@ -327,11 +327,11 @@ contains
   end function to_energy
 
   !> Centre of a group, and the position of its first atom, about which its images are taken.
-  subroutine find_centre(group, comm, atoms, box, anchor, centre)
+  subroutine find_centre(group, comm, atoms, grid, anchor, centre)
     type(group_t), intent(in) :: group
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(in) :: atoms
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     real(real64), intent(out) :: anchor(3), centre(3)
     integer :: n
     anchor = 0.0_real64
@@ -342,24 +342,24 @@ contains
     centre = 0.0_real64
     do n = 1, size(group%atom)
       centre = centre + atoms%rounding%on_lattice(group%weight(group%place(n))* &
-                                                  nearest_image(atoms%position(:, group%atom(n)) - anchor, box))
+                                                  grid%nearest_image(atoms%position(:, group%atom(n)) - anchor))
     end do
     call comm%sum(centre)
     centre = anchor + centre
   end subroutine find_centre
 
   !> Distance between two centres, or dihedral angle of four.
-  subroutine restrain_centres(restraint, comm, atoms, box, energy, virial, work)
+  subroutine restrain_centres(restraint, comm, atoms, grid, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: anchor(3), centre(3, 4), force(3, 4), slope, change
     integer :: g, n, a
     do g = 1, size(restraint%group)
-      call find_centre(restraint%group(g), comm, atoms, box, anchor, centre(:, g))
-      if (g > 1) centre(:, g) = centre(:, g - 1) + nearest_image(centre(:, g) - centre(:, g - 1), box)
+      call find_centre(restraint%group(g), comm, atoms, grid, anchor, centre(:, g))
+      if (g > 1) centre(:, g) = centre(:, g - 1) + grid%nearest_image(centre(:, g) - centre(:, g - 1))
     end do
     if (restraint%kind == distance_restraint) then
       change = norm2(centre(:, 2) - centre(:, 1))
@@ -431,20 +431,20 @@ contains
   end subroutine dihedral
 
   !> Deviation from the reference after the rotation that makes it smallest.
-  subroutine restrain_rmsd(restraint, comm, atoms, box, energy, virial, work)
+  subroutine restrain_rmsd(restraint, comm, atoms, grid, energy, virial, work)
     type(restraint_t), intent(in) :: restraint
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(inout) :: atoms
-    real(real64), intent(in) :: box(3)
+    type(domain_grid_t), intent(in) :: grid
     real(real64), intent(inout) :: energy, virial(3, 3), work
     real(real64) :: anchor(3), centre(3), sums(10), product(3, 3), rotation(3, 3), x(3), force(3), rmsd, slope
     integer :: n, a
     associate (group => restraint%group(1))
-      call find_centre(group, comm, atoms, box, anchor, centre)
+      call find_centre(group, comm, atoms, grid, anchor, centre)
       product = 0.0_real64
       sums = 0.0_real64
       do n = 1, size(group%atom)
-        x = anchor + nearest_image(atoms%position(:, group%atom(n)) - anchor, box) - centre
+        x = anchor + grid%nearest_image(atoms%position(:, group%atom(n)) - anchor) - centre
         associate (weight => group%weight(group%place(n)), reference => group%reference(:, group%place(n)))
           do a = 1, 3
             product(:, a) = product(:, a) + atoms%rounding%on_lattice(weight*reference*x(a))
@@ -458,7 +458,7 @@ contains
       rmsd = sqrt(max(0.0_real64, sums(10) - 2.0_real64*rmsd))
       slope = 2.0_real64*restraint%constant*(rmsd - restraint%reference)
       do n = 1, size(group%atom)
-        x = anchor + nearest_image(atoms%position(:, group%atom(n)) - anchor, box) - centre
+        x = anchor + grid%nearest_image(atoms%position(:, group%atom(n)) - anchor) - centre
         force = -slope*group%weight(group%place(n))/max(rmsd, 1.0e-9_real64)* &
                 (x - matmul(rotation, group%reference(:, group%place(n))))
         call add_force(atoms, group%atom(n), force)
