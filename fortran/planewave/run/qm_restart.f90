@@ -21,11 +21,11 @@ module qm_restart
 contains
 
   pure function header_of(ks, system, run) result(header)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     class(dynamics_t), intent(in) :: run
     integer(int64) :: header(header_length)
-    header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%waves%n_waves, int64), &
+    header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%n_rows, int64), &
               int(ks%n_states, int64), int(system%n_atoms(), int64), int(ks%waves%n, int64), &
               int(run%kind_number, int64), int(ks%xc%number, int64), run%step]
   end function header_of
@@ -33,7 +33,7 @@ contains
   !> Write the files of all ranks: first all under temporary names, then, if all succeeded, under their own.
   subroutine write_qm_restart(name, ks, system, run, error)
     character(len=*), intent(in) :: name
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     class(dynamics_t), intent(in) :: run
     type(error_t), allocatable, intent(out) :: error
@@ -72,7 +72,7 @@ contains
   !> Read the set into ions and states; refused where it is damaged or belongs to another system.
   subroutine read_qm_restart(name, ks, system, run, error)
     character(len=*), intent(in) :: name
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(inout) :: system
     class(dynamics_t), intent(inout) :: run
     type(error_t), allocatable, intent(out) :: error
