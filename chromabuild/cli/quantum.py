@@ -109,7 +109,7 @@ def write_map(
     torus: Annotated[tuple[int, int, int] | None, typer.Option(
         metavar="X Y Z", show_default=False, help="Nodes of a torus: prisms and slabs on it, not groups.")] = None,
     objects: Annotated[bool, typer.Option(
-        "--objects", help="All objects of `layer = OBJECTS`; without groups or a torus in the order of indices.")] = False,
+        "--objects", help="All objects of `layer = OBJECTS`; by default in the order of indices.")] = False,
     g_sets: Annotated[int, typer.Option(min=0, help="Sets of waves of a state; 0 = planes/4, or prisms.")] = 0,
     rho_sets: Annotated[int, typer.Option(min=0, help="Sets of waves of the density; 0 = planes/2.")] = 0,
     s_grain: Annotated[int, typer.Option(min=0, help="States in a block; 0 = the largest divisor up to 32.")] = 0,

@@ -41,7 +41,7 @@ def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float,
               "overlap_sums": tree("overlap_sums", owners, m.ortho, 1.0, upward=True),
               "matrices": rectangular("matrices", owners, m.ortho, m.n_ranks),
               "tiles_of_products": factor_tiles(d, m)}
-    sent = {name: _times(phase, m.n_ranks) for name, phase in found.items()}
+    sent = {name: phase.messages_sent(m.n_ranks) for name, phase in found.items()}
     sent |= {"states_to_planes": combined([there.messages()], m.n_ranks, BUCKET)[0],
              "planes_to_states": combined([there.reverse("back").messages()], m.n_ranks, BUCKET)[0]}
     away = (m.g[:, :, None] != m.r[:, None, :]) * lines[:, None] * COMPLEX  # pairs, sets, planes
@@ -51,11 +51,6 @@ def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float,
         sent["potentials_bytes"] = sent["potentials"] * part
         sent["density_sums_bytes"] = sent["density_sums"] * part
     return {name: np.asarray(values, dtype=np.int64) for name, values in sent.items()}
-
-
-def _times(phase: Phase, n_ranks: int) -> np.ndarray:
-    """Messages that each rank sends in a phase."""
-    return phase.messages_sent(n_ranks)
 
 
 def lines_of_sets(box: tuple[float, float, float], cutoff: float, sets: int) -> np.ndarray:
@@ -90,8 +85,8 @@ def rectangular(name: str, targets: list[np.ndarray], roots: np.ndarray, n_ranks
 
 
 def factor_tiles(d: Decomposition, m: ObjectMap) -> Phase:
-    """Tiles of one symmetric factor to the ranks whose tiles of the product need them: those in the row of the tile and,
-    where the tile stands for its transpose too, in its column."""
+    """Tiles of one symmetric factor to the ranks whose tiles of the product need them: those in the row of the tile
+    and, where the tile stands for its transpose too, in its column."""
     tile = np.arange(d.tiles**2)
     row = d.block_pairs[:, [0]] * d.tiles + tile // d.tiles
     column = d.block_pairs[:, [1]] * d.tiles + tile % d.tiles

@@ -305,8 +305,8 @@ def write_object_map(path: Path, d: Decomposition, m: ObjectMap) -> None:
     """Write the ranks of all objects as the map file of chromaqm for `layer = OBJECTS`: numbers of pairs of states,
     planes, ranks, sets of waves of states and of the density, pairs of states in a block and in a tile, chunks and
     subplanes; then each table under its name. `states` of d are pairs of states."""
-    lines = [" ".join(map(str, (d.states, d.planes, m.n_ranks, d.g_sets, d.rho_sets, d.s_grain, d.ortho_grain or d.s_grain,
-                                d.chunks, d.subplanes)))]
+    lines = [" ".join(map(str, (d.states, d.planes, m.n_ranks, d.g_sets, d.rho_sets, d.s_grain,
+                                d.ortho_grain or d.s_grain, d.chunks, d.subplanes)))]
     for name in ("g", "r", "rho_r", "rho_g", "pair", "ortho"):
         table = getattr(m, name)
         lines += [name, *(" ".join(map(str, row)) for row in table.reshape(len(table), -1))]

@@ -253,6 +253,7 @@ def sent_by_ranks(r: np.ndarray, sticks: np.ndarray, plane_points: int, n_ranks:
     owner = hybrid_planes(1, r.shape[1], n_ranks, 1)[0]
     shared = np.array([[np.count_nonzero(has[a] & (owner == b)) for b in range(n_ranks)] for a in range(n_ranks)])
     np.fill_diagonal(shared, 0)
+    planes = plane_points * REAL * shared
     return {"transposes": messages, "transposes_bytes": size,
-            "densities": np.count_nonzero(shared, axis=1), "densities_bytes": shared.sum(axis=1) * plane_points * REAL,
-            "potentials": np.count_nonzero(shared, axis=0), "potentials_bytes": shared.sum(axis=0) * plane_points * REAL}
+            "densities": np.count_nonzero(shared, axis=1), "densities_bytes": planes.sum(axis=1),
+            "potentials": np.count_nonzero(shared, axis=0), "potentials_bytes": planes.sum(axis=0)}

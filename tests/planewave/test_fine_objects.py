@@ -1,5 +1,5 @@
-"""Fine objects that wait for messages: the energies, forces and dynamics of whole states, messages as the map's geometry
-has them, and what is refused."""
+"""Fine objects that wait for messages: the energies, forces and dynamics of whole states, messages as the map's
+geometry has them, and what is refused."""
 
 import numpy as np
 import pytest
@@ -25,8 +25,8 @@ COARSE = {"layer": "OBJECTS", "orthoGrainSize": 2, "gExpandFact": 1.2}
     (Case(MAGNESIUM_WATER, 7.0, 25.0, "PZ", tolerance=1e-2), [(3, 1, FINE)]),
 ], ids=["gradient", "local", "odd"])
 def test_energies_are_those_of_whole_states(tmp_path, case, plan):
-    """Sums are rounded in another order, nothing else: 1e-10 hartree. Every sum waits for its parts and has one order, so
-    that runs on the same map have the same bits. The third case has five states."""
+    """Sums are rounded in another order, nothing else: 1e-10 hartree. Every sum waits for its parts and has one order,
+    so that runs on the same map have the same bits. The third case has five states."""
     whole = compute(tmp_path, case)
     assert whole["states"] == (5 if case.atoms is MAGNESIUM_WATER else 4)
     results = []
@@ -65,10 +65,10 @@ def maps(ranks: int):
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_messages_are_those_of_the_map(tmp_path, ranks):
-    """Every kind of message is sent by the ranks, and as often, as geometry has it: in each evaluation, product of states
-    and factor of a matrix; the transposes of states in buckets of five."""
-    of_evaluation = ["states_to_planes", "planes_to_states", "density_sums", "projection_sums", "projections", "potentials",
-                     "density_to_waves", "density_to_planes", "rows_to_columns", "columns_to_rows"]
+    """Every kind of message is sent by the ranks, and as often, as geometry has it: in each evaluation, product of
+    states and factor of a matrix; the transposes of states in buckets of five."""
+    of_evaluation = ["states_to_planes", "planes_to_states", "density_sums", "projection_sums", "projections",
+                     "potentials", "density_to_waves", "density_to_planes", "rows_to_columns", "columns_to_rows"]
     total = None
     for d, m in maps(ranks):
         write_object_map(tmp_path / "fine.map", d, m)
