@@ -35,6 +35,8 @@ module kohn_sham
     integer :: n_rows = 0, n_columns = 0
     real(real64), allocatable :: g2(:)
     integer, allocatable :: zero(:)
+    !> What the rows are, as a number for restart files: 0 for waves of this rank.
+    integer(int64) :: layout = 0
   contains
     procedure :: doubled
     !> States to begin with, not orthonormal.

@@ -3,7 +3,7 @@ geometry has them, and what is refused."""
 
 import numpy as np
 import pytest
-from support.plane_waves import MAGNESIUM_WATER, WATER, Case, compute, rows_of_dynamics, run, write_case
+from support.plane_waves import HYDROGEN, MAGNESIUM_WATER, WATER, Case, compute, rows_of_dynamics, run, write_case
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.quantum.state_map import write_objects
@@ -55,6 +55,25 @@ def test_dynamics_are_those_of_whole_states(tmp_path, method):
     assert rows[0][-1, 3] > 1e-5
 
 
+def test_a_restart_goes_on_bit_for_bit_with_the_same_sets(tmp_path):
+    case = Case(HYDROGEN, 6.0, 30.0, "PZ", tolerance=1e-6)
+    keys = {"method": "NONORTHOGONAL", "overlap_tolerance": 1e-6}
+
+    def on_two_ranks(steps, grain=FINE, **sections):
+        sections |= {"PARALLEL": grain, "DYNAMICS": keys | {"nsteps": steps}}
+        return run(tmp_path, write_case(tmp_path, case, **sections), 2)
+
+    assert on_two_ranks(2, OUTPUT={"restartfile": "whole().rst"}).returncode == 0
+    assert on_two_ranks(1, OUTPUT={"restartfile": "half().rst"}).returncode == 0
+    assert on_two_ranks(1, INPUT={"restartfile": "half().rst"}, OUTPUT={"restartfile": "end().rst"}).returncode == 0
+    for rank in range(2):
+        assert (tmp_path / f"whole{rank}.rst").read_bytes() == (tmp_path / f"end{rank}.rst").read_bytes()
+    for grain in (FINE | {"gExpandFact": 1.3}, {}):
+        other = on_two_ranks(1, grain, INPUT={"restartfile": "half().rst"})
+        assert other.returncode == 3
+        assert "layer of states" in other.stderr
+
+
 def maps(ranks: int):
     """Hybrid, random and prism maps of several grains."""
     yield (d := Decomposition(PAIRS, PLANES, 5, 1, 1, 2, 2, 7)), random_map(d, ranks, 3)
@@ -97,7 +116,7 @@ def test_messages_are_those_of_the_map(tmp_path, ranks):
     ({"PARALLEL": {"rhoRsubplanes": 50}}, ["rhorsubplanes = 50", "24 rows"]),
     ({"ELECTRONS": {"nonlocal_sums": "SPLINE"}}, ["layer = OBJECTS", "no splines"]),
     ({"SYSTEM": {"boundary": "CLUSTER", "box": 14}}, ["layer = OBJECTS", "periodic"]),
-    ({"OUTPUT": {"restartfile": "a"}}, ["layer = OBJECTS", "restart"]),
+    ({"PARALLEL": {"layer": "STATES", "numChunks": 2}}, ["numchunks = 2", "add layer = OBJECTS"]),
     ({"ELECTRONS": {"memory": 0}}, ["planes of states take", "memory"]),
     ({"ELECTRONS": {"mapfile": "none.map"}}, ["none.map", "cannot be read"]),
     ({"ELECTRONS": {"mapfile": "wrong.map"}}, ["wrong.map", "2 pairs of states, 24 planes and 1 ranks"]),

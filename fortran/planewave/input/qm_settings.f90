@@ -160,18 +160,26 @@ contains
     type(control_file_t), intent(in) :: control
     type(qm_settings_t), intent(inout) :: settings
     type(error_t), allocatable, intent(out) :: error
+    character(len=14), parameter :: grains(6) = [character(len=14) :: "gexpandfact", "gexpandfactrho", "sgrainsize", &
+                                                 "orthograinsize", "numchunks", "rhorsubplanes"]
+    integer :: k
     settings%is_fine = control%text("PARALLEL", "layer") == "OBJECTS"
     settings%grain = grain_t(control%real("PARALLEL", "gexpandfact"), control%real("PARALLEL", "gexpandfactrho"), &
                              int(control%integer("PARALLEL", "sgrainsize")), int(control%integer("PARALLEL", "orthograinsize")), &
                              int(control%integer("PARALLEL", "numchunks")), int(control%integer("PARALLEL", "rhorsubplanes")), &
                              control%text("ELECTRONS", "mapfile"))
-    if (.not. settings%is_fine) return
+    if (.not. settings%is_fine) then
+      do k = 1, size(grains)
+        if (control%given("PARALLEL", trim(grains(k)))) call control%refuse("PARALLEL", trim(grains(k)), &
+          "is for fine objects; add layer = OBJECTS, or leave it out", error)
+        if (allocated(error)) return
+      end do
+      return
+    end if
     if (settings%splines%for_local .or. settings%splines%for_nonlocal) then
       call control%refuse("PARALLEL", "layer", "has no splines; use DIRECT sums in [ELECTRONS], or layer = STATES", error)
     else if (settings%system%is_cluster) then
       call control%refuse("PARALLEL", "layer", "is for periodic boxes; use boundary = PERIODIC, or layer = STATES", error)
-    else if (settings%restart_in//settings%restart_out /= "") then
-      call control%refuse("PARALLEL", "layer", "has no restart files; leave restartfile out, or use layer = STATES", error)
     end if
   end subroutine read_grain
 

@@ -84,6 +84,7 @@ contains
     allocate (self%ewald_force(3, system%n_atoms()))
 
     self%n_columns = 1
+    self%layout = fingerprint([self%map%n_sets, reshape(self%map%g, [size(self%map%g)])])
     self%n_rows = sum([(self%functional%wave(k)%n*self%functional%wave(k)%n_waves, k=1, size(self%functional%wave))])
     allocate (self%g2(self%n_rows), self%zero(0))
     do k = 1, size(self%functional%wave)
@@ -95,6 +96,16 @@ contains
       end associate
     end do
   end subroutine create
+
+  !> A number for a list of numbers that are not negative.
+  pure integer(int64) function fingerprint(numbers)
+    integer, intent(in) :: numbers(:)
+    integer :: k
+    fingerprint = 1
+    do k = 1, size(numbers)
+      fingerprint = modulo(31*fingerprint + numbers(k), 2147483647_int64)
+    end do
+  end function fingerprint
 
   subroutine draw(self, seed, states)
     class(kohn_sham_objects_t), intent(in) :: self

@@ -43,8 +43,8 @@ module object_office
     !> Tasks ready (2, ...), of which those after `head` up to `tail` are left.
     integer, allocatable, private :: ready(:, :)
     integer, private :: head = 0, tail = 0
-    !> Items to objects of this rank.
-    type(buffer_t), private :: own
+    !> Items to objects of this rank, and room for those that come while these are handed out.
+    type(buffer_t), private :: own, other
     !> Open buckets (kinds, from rank 0), items still to come for each.
     type(buffer_t), allocatable, private :: bucket(:, :)
     integer, allocatable, private :: to_come(:, :)
@@ -243,8 +243,11 @@ contains
     associate (office => self%office)
       do while (office%own%n > 0)
         buffer = office%own
-        office%own = buffer_t()
+        office%own = office%other
+        office%other = buffer_t()
         call hand_out(self, buffer)
+        buffer%n = 0
+        office%other = buffer
       end do
       if (office%n_ranks == 1) return
       do
@@ -255,14 +258,15 @@ contains
         buffer%n = n
         call MPI_Mrecv(buffer%word, n, MPI_DOUBLE_PRECISION, message, MPI_STATUS_IGNORE)
         call hand_out(self, buffer)
+        deallocate (buffer%word)
       end do
     end associate
   end subroutine poll
 
-  !> Deliver the items of a buffer, which is no more afterwards.
+  !> Deliver the items of a buffer.
   subroutine hand_out(self, buffer)
     class(handler_t), target, intent(inout) :: self
-    type(buffer_t), intent(inout) :: buffer
+    type(buffer_t), intent(in) :: buffer
     integer :: at, length, head(header)
     at = 0
     do while (at < buffer%n)
@@ -271,7 +275,6 @@ contains
       call self%deliver(head(1), head(2:4), buffer%word(at + header + 1:at + header + length))
       at = at + header + length
     end do
-    deallocate (buffer%word)
   end subroutine hand_out
 
   !> Do all tasks of the round.
