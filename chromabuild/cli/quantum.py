@@ -108,8 +108,16 @@ def write_map(
                                       "map, as many as ranks the state map, others hybrid maps.")] = 1,
     torus: Annotated[tuple[int, int, int] | None, typer.Option(
         metavar="X Y Z", show_default=False, help="Nodes of a torus: prisms and slabs on it, not groups.")] = None,
+    objects: Annotated[bool, typer.Option(
+        "--objects", help="All objects of `layer = OBJECTS`; by default in the order of indices.")] = False,
+    g_sets: Annotated[int, typer.Option(min=0, help="Sets of waves of a state; 0 = planes/4, or prisms.")] = 0,
+    rho_sets: Annotated[int, typer.Option(min=0, help="Sets of waves of the density; 0 = planes/2.")] = 0,
+    s_grain: Annotated[int, typer.Option(min=0, help="States in a block; 0 = the largest divisor up to 32.")] = 0,
+    ortho_grain: Annotated[int, typer.Option(min=0, help="States in a tile of matrices; 0 = those of a block.")] = 0,
+    chunks: Annotated[int, typer.Option(min=1, help="Parts of a set for pair calculators.")] = 1,
+    subplanes: Annotated[int, typer.Option(min=1, help="Parts of a plane of the density.")] = 1,
 ) -> None:
-    """Write which rank has which plane of which pair of states.
+    """Write which rank has which plane of which pair of states, or which object.
 
     Runs on more ranks than planes need several groups. Energies are the same with any map.
 
@@ -117,7 +125,13 @@ def write_map(
     Examples:
       chromabuild qm map planes.map --states 128 --planes 100 --ranks 400 --groups 4
       chromabuild qm map planes.map --states 128 --planes 100 --ranks 64 --torus 4 4 4
+      chromabuild qm map fine.map --objects --states 128 --planes 100 --ranks 64 --torus 4 4 4
     """
     from chromabuild.quantum import state_map
 
+    if objects:
+        grain = {"g_sets": g_sets, "rho_sets": rho_sets, "s_grain": s_grain, "ortho_grain": ortho_grain,
+                 "chunks": chunks, "subplanes": subplanes}
+        state_map.write_objects(file, states, planes, ranks, grain, groups if groups > 1 else 0, torus)
+        return
     state_map.write_map(file, states, planes, ranks, groups, torus)

@@ -6,6 +6,7 @@
     machine, machines/              machines as data files
     prediction                      the answer of `chromabuild plan --machine`
     placement, planewave_trace      objects of a plane-wave step: who holds them, what they send; chromaqm has the maps
+    object_messages                 messages of the fine objects of chromaqm, kind by kind
     fans                            messages between groups of such objects
     published/                      tables of five papers beside the simulator's
 """

@@ -299,3 +299,15 @@ def write_state_planes(path: Path, r: np.ndarray, n_ranks: int) -> None:
     lines = [f"{r.shape[0]} {r.shape[1]} {n_ranks} {batch}"]
     lines += [f"{pair + 1} {' '.join(map(str, r[pair]))}" for pair in order]
     Path(path).write_text("\n".join(lines) + "\n")
+
+
+def write_object_map(path: Path, d: Decomposition, m: ObjectMap) -> None:
+    """Write the ranks of all objects as the map file of chromaqm for `layer = OBJECTS`: numbers of pairs of states,
+    planes, ranks, sets of waves of states and of the density, pairs of states in a block and in a tile, chunks and
+    subplanes; then each table under its name. `states` of d are pairs of states."""
+    lines = [" ".join(map(str, (d.states, d.planes, m.n_ranks, d.g_sets, d.rho_sets, d.s_grain,
+                                d.ortho_grain or d.s_grain, d.chunks, d.subplanes)))]
+    for name in ("g", "r", "rho_r", "rho_g", "pair", "ortho"):
+        table = getattr(m, name)
+        lines += [name, *(" ".join(map(str, row)) for row in table.reshape(len(table), -1))]
+    Path(path).write_text("\n".join(lines) + "\n")

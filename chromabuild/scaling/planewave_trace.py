@@ -198,12 +198,7 @@ def _orthogonality(name: str, system: System, d: Decomposition, m: ObjectMap, re
     tile = d.ortho_grain or d.s_grain
     stage.products += products * 2 * tile**2 * d.states * np.bincount(m.ortho.ravel(), minlength=m.n_ranks) * 2
 
-    states = np.arange(d.states).reshape(d.blocks, d.s_grain)
-    blocks = states[d.block_pairs].reshape(len(d.block_pairs), -1)
-    source = m.g[blocks]  # (pairs, states of both blocks, g sets)
-    source[diagonal, d.s_grain:] = -1
-    source = source.transpose(0, 2, 1).reshape(-1, 2 * d.s_grain)
-    forward = Fan("states to pair calculators", source, m.pair.reshape(-1, d.chunks), reals * REAL / d.chunks, fields)
+    forward = pair_fan(d, m, reals * REAL / d.chunks, fields)
     back = Fan("pair calculators to states", forward.target, forward.source, forward.size)
     stage.fans = [forward, back]
     owners = list(m.pair.reshape(len(m.pair), -1))
@@ -218,6 +213,16 @@ def _orthogonality(name: str, system: System, d: Decomposition, m: ObjectMap, re
         same = np.array(rows)
         stage.fans.append(Fan("tiles of matrix products", same, same, tile**2 * REAL, products))
     return stage
+
+
+def pair_fan(d: Decomposition, m: ObjectMap, size: float, fields: int) -> Fan:
+    """Waves of every state in a set to all chunks of the pair calculators of its block, `fields` times `size` bytes."""
+    diagonal = d.block_pairs[:, 0] == d.block_pairs[:, 1]
+    states = np.arange(d.states).reshape(d.blocks, d.s_grain)
+    source = m.g[states[d.block_pairs].reshape(len(d.block_pairs), -1)]  # (pairs, states of both blocks, g sets)
+    source[diagonal, d.s_grain:] = -1
+    source = source.transpose(0, 2, 1).reshape(-1, 2 * d.s_grain)
+    return Fan("states to pair calculators", source, m.pair.reshape(-1, d.chunks), size, fields)
 
 
 def _distinct(owners: list[np.ndarray]) -> np.ndarray:
@@ -248,6 +253,7 @@ def sent_by_ranks(r: np.ndarray, sticks: np.ndarray, plane_points: int, n_ranks:
     owner = hybrid_planes(1, r.shape[1], n_ranks, 1)[0]
     shared = np.array([[np.count_nonzero(has[a] & (owner == b)) for b in range(n_ranks)] for a in range(n_ranks)])
     np.fill_diagonal(shared, 0)
-    return {"transposes": messages, "transpose_bytes": size,
-            "densities": np.count_nonzero(shared, axis=1), "density_bytes": shared.sum(axis=1) * plane_points * REAL,
-            "potentials": np.count_nonzero(shared, axis=0), "potential_bytes": shared.sum(axis=0) * plane_points * REAL}
+    planes = plane_points * REAL * shared
+    return {"transposes": messages, "transposes_bytes": size,
+            "densities": np.count_nonzero(shared, axis=1), "densities_bytes": planes.sum(axis=1),
+            "potentials": np.count_nonzero(shared, axis=0), "potentials_bytes": planes.sum(axis=0)}

@@ -33,6 +33,7 @@ QUANTUM_MEANING = {
     "OUTPUT": "Files that are written.",
     "SYSTEM": "Box and charge.",
     "ELECTRONS": "Plane waves and functional.",
+    "PARALLEL": "Layer of states on ranks, and the grain of fine objects.",
     "MINIMIZE": "States of least energy, which every run but a continued one begins with.",
     "DYNAMICS": "Car-Parrinello dynamics; a file with this section does it.",
 }

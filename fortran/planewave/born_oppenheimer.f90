@@ -11,7 +11,6 @@ module born_oppenheimer
   use kohn_sham, only: kohn_sham_t
   use run_log, only: run_log_t
   use state_minimiser, only: minimise, outcome_t
-  use state_products, only: add_rotated, orthonormalise, overlap
   implicit none
   private
   public :: born_oppenheimer_t
@@ -40,10 +39,10 @@ contains
 
   subroutine start(self, ks, system, error)
     class(born_oppenheimer_t), intent(inout) :: self
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
-    if (.not. allocated(self%kept)) allocate (self%kept(ks%waves%n_waves, ks%n_states, most_kept - 1))
+    if (.not. allocated(self%kept)) allocate (self%kept(ks%n_rows, ks%n_columns, most_kept - 1))
     allocate (self%product, mold=self%coefficient)
     allocate (self%ion_force(3, system%n_atoms()))
     call ks%evaluate(system, self%coefficient, self%product, self%energy)
@@ -52,7 +51,7 @@ contains
 
   subroutine advance(self, ks, system, error)
     class(born_oppenheimer_t), intent(inout) :: self
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
     type(run_log_t) :: silent
@@ -82,20 +81,20 @@ contains
   !> Replace the states by a guess of the next ones, and keep them.
   subroutine extrapolate(self, ks, error)
     class(born_oppenheimer_t), intent(inout) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(error_t), allocatable, intent(out) :: error
     complex(real64), allocatable :: last(:, :)
     real(real64), allocatable :: s(:, :)
     integer :: k, m
     allocate (last, source=self%coefficient)
-    allocate (s(size(last, 2), size(last, 2)))
+    allocate (s(ks%n_states, ks%n_states))
     k = self%n_kept + 1
     self%coefficient = weight(k, 1)*last
     do m = 2, k
-      call overlap(ks%waves, ks%comm, self%kept(:, :, m - 1), last, s)
-      call add_rotated(self%kept(:, :, m - 1), weight(k, m)*s, self%coefficient)
+      call ks%overlap(self%kept(:, :, m - 1), last, s)
+      call ks%add_rotated(self%kept(:, :, m - 1), weight(k, m)*s, self%coefficient)
     end do
-    call orthonormalise(ks%waves, ks%comm, self%coefficient, error)
+    call ks%orthonormalise(self%coefficient, error)
     self%n_kept = min(self%n_kept + 1, most_kept - 1)
     do m = self%n_kept, 2, -1
       self%kept(:, :, m) = self%kept(:, :, m - 1)

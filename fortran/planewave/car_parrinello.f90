@@ -13,7 +13,7 @@ module car_parrinello
   use heat_bath, only: heat_bath_t
   use ions, only: ions_t
   use kohn_sham, only: kohn_sham_t
-  use state_products, only: add_rotated, inverse_square_root, overlap, symmetric
+  use state_products, only: inverse_square_root, symmetric
   implicit none
   private
   public :: car_parrinello_t
@@ -36,7 +36,6 @@ module car_parrinello
     integer(int64) :: n_resets = 0
     real(real64), allocatable, private :: inverse_mass(:)
     complex(real64), allocatable, private :: psi(:, :), force(:, :)
-    real(real64), allocatable, private :: root(:, :)
   contains
     procedure :: start
     procedure :: advance
@@ -55,19 +54,19 @@ contains
 
   subroutine start(self, ks, system, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
-    self%inverse_mass = 1.0_real64/(self%mass*max(1.0_real64, ks%waves%g2/self%mass_cutoff))
+    self%inverse_mass = 1.0_real64/(self%mass*max(1.0_real64, ks%g2/self%mass_cutoff))
     allocate (self%psi, self%force, mold=self%coefficient)
-    allocate (self%root(ks%n_states, ks%n_states), self%ion_force(3, system%n_atoms()))
+    allocate (self%ion_force(3, system%n_atoms()))
     call self%find_forces(ks, system, error)
   end subroutine start
 
   !> One step.
   subroutine advance(self, ks, system, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
     complex(real64), allocatable :: old(:, :)
@@ -110,7 +109,7 @@ contains
   !> The baths of states and ions, before and after a step: constraints of velocities are linear, so scaling keeps them.
   subroutine half_step_of_baths(self, ks, system)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(inout) :: system
     call self%half_step_of_bath(system)
     if (size(self%state_bath%position) > 0) &
@@ -130,12 +129,9 @@ contains
   !> Energy, and forces on coefficients and ions.
   subroutine find_forces(self, ks, system, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(in) :: system
     type(error_t), allocatable, intent(out) :: error
-    complex(real64), allocatable :: product(:, :)
-    real(real64), allocatable :: multiplier(:, :)
-
     if (.not. self%is_free) then
       call ks%evaluate(system, self%coefficient, self%force, self%energy)
       call ks%forces(system, self%coefficient, self%ion_force)
@@ -144,70 +140,46 @@ contains
     end if
     call self%make_orthonormal(ks, error)
     if (allocated(error)) return
-    allocate (product, mold=self%psi)
-    allocate (multiplier, mold=self%root)
-    call ks%evaluate(system, self%psi, product, self%energy)
+    call ks%evaluate(system, self%psi, self%force, self%energy)
     call ks%forces(system, self%psi, self%ion_force)
-    call overlap(ks%waves, ks%comm, self%psi, product, multiplier)
-    call add_rotated(self%psi, -symmetric(multiplier), product)
-    self%force = 0.0_real64
-    call add_rotated(product, -ks%occupation*self%root, self%force)
+    call ks%project_out(self%psi, self%force, .true.)
+    call ks%rotate(self%force)
+    self%force = -ks%occupation*self%force
   end subroutine find_forces
 
   !> Psi of free states; beyond the tolerance Psi takes their place, and Psi is made of that, as after a restart.
   subroutine make_orthonormal(self, ks, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(error_t), allocatable, intent(out) :: error
-    complex(real64), allocatable :: turned(:, :)
-    real(real64) :: before, worst
-    call find_root(worst)
+    real(real64) :: worst, before
+    self%psi = self%coefficient
+    call ks%orthonormalise(self%psi, error, worst)
     if (allocated(error) .or. worst <= self%overlap_tolerance) return
     before = self%states_kinetic(ks)
-    allocate (turned, mold=self%velocity)
-    turned = 0.0_real64
-    call add_rotated(self%velocity, self%root, turned)
-    self%velocity = turned
+    call ks%rotate(self%velocity)
     self%coefficient = self%psi
-    call find_root(worst)
+    call ks%orthonormalise(self%psi, error)
     self%moved = self%moved + before - self%states_kinetic(ks)
     self%n_resets = self%n_resets + 1
-
-  contains
-
-    !> S^(-1/2) and Psi; `worst`: largest difference of S from the unit matrix.
-    subroutine find_root(worst)
-      real(real64), intent(out) :: worst
-      real(real64) :: s(size(self%root, 1), size(self%root, 2))
-      integer :: k
-      call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, s)
-      call inverse_square_root(s, self%root, error)
-      if (allocated(error)) return
-      self%psi = 0.0_real64
-      call add_rotated(self%coefficient, self%root, self%psi)
-      do k = 1, size(s, 1)
-        s(k, k) = s(k, k) - 1.0_real64
-      end do
-      worst = maxval(abs(s))
-    end subroutine find_root
-
   end subroutine make_orthonormal
 
   !> Add D X to the moved coefficients, with D those of before over the mass and X symmetric, so that they are
   !> orthonormal: A + B X + X^T B^T + X C X = 1. Rounds with the root of B as a guess of the inverse.
   subroutine keep_orthonormal(self, ks, direction, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     complex(real64), contiguous, intent(in) :: direction(:, :)
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable, dimension(:, :) :: a, b, c, p, x, left, bx
     real(real64) :: worst, last
     integer :: round, k
 
-    allocate (a, b, c, p, x, left, bx, mold=self%root)
-    call overlap(ks%waves, ks%comm, self%coefficient, self%coefficient, a)
-    call overlap(ks%waves, ks%comm, self%coefficient, direction, b)
-    call overlap(ks%waves, ks%comm, direction, direction, c)
+    allocate (a(ks%n_states, ks%n_states))
+    allocate (b, c, p, x, left, bx, mold=a)
+    call ks%overlap(self%coefficient, self%coefficient, a)
+    call ks%overlap(self%coefficient, direction, b)
+    call ks%overlap(direction, direction, c)
     call inverse_square_root(symmetric(b), p, error)
     if (allocated(error)) return
     x = 0.0_real64
@@ -228,25 +200,26 @@ contains
                 "time step or a larger electron mass")
       return
     end if
-    call add_rotated(direction, x, self%coefficient)
-    call add_rotated(direction, x/self%time_step, self%velocity)
+    call ks%add_rotated(direction, x, self%coefficient)
+    call ks%add_rotated(direction, x/self%time_step, self%velocity)
   end subroutine keep_orthonormal
 
   !> Take from the velocities what would change overlaps: v + D Y with Y symmetric and c^+ v + v^+ c = 0 afterwards.
   subroutine keep_velocities(self, ks, error)
     class(car_parrinello_t), intent(inout) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(error_t), allocatable, intent(out) :: error
     complex(real64), allocatable :: direction(:, :)
     real(real64), allocatable, dimension(:, :) :: a, b, p, y, left, by
     real(real64) :: worst, last, scale
     integer :: round
 
-    allocate (a, b, p, y, left, by, mold=self%root)
+    allocate (a(ks%n_states, ks%n_states))
+    allocate (b, p, y, left, by, mold=a)
     allocate (direction, mold=self%velocity)
     call divide_by_mass(self, self%coefficient, direction)
-    call overlap(ks%waves, ks%comm, self%coefficient, self%velocity, a)
-    call overlap(ks%waves, ks%comm, self%coefficient, direction, b)
+    call ks%overlap(self%coefficient, self%velocity, a)
+    call ks%overlap(self%coefficient, direction, b)
     b = symmetric(b)
     call inverse_square_root(b, p, error)
     if (allocated(error)) return
@@ -261,17 +234,17 @@ contains
       last = worst
       y = y + 0.5_real64*symmetric(matmul(p, matmul(left, p)))
     end do
-    call add_rotated(direction, y, self%velocity)
+    call ks%add_rotated(direction, y, self%velocity)
   end subroutine keep_velocities
 
   !> Fictitious kinetic energy of the states (hartree).
   real(real64) function states_kinetic(self, ks)
     class(car_parrinello_t), intent(in) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     real(real64) :: column(size(self%velocity, 2)), sums(1)
     integer :: s
     do s = 1, size(self%velocity, 2)
-      column(s) = ks%waves%doubled((real(self%velocity(:, s), real64)**2 + aimag(self%velocity(:, s))**2)/self%inverse_mass)
+      column(s) = ks%doubled((real(self%velocity(:, s), real64)**2 + aimag(self%velocity(:, s))**2)/self%inverse_mass)
     end do
     sums = sum(column)
     call ks%comm%sum(sums)
@@ -281,7 +254,7 @@ contains
   !> The conserved quantity (hartree).
   real(real64) function conserved(self, ks, system)
     class(car_parrinello_t), intent(in) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     conserved = self%energy%total() + system%kinetic_energy() + self%states_kinetic(ks) + self%ion_bath%energy() + &
                 self%state_bath%energy() + self%moved

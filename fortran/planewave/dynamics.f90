@@ -39,7 +39,7 @@ module dynamics
     subroutine start(self, ks, system, error)
       import :: dynamics_t, error_t, ions_t, kohn_sham_t
       class(dynamics_t), intent(inout) :: self
-      type(kohn_sham_t), intent(inout) :: ks
+      class(kohn_sham_t), intent(inout) :: ks
       type(ions_t), intent(inout) :: system
       type(error_t), allocatable, intent(out) :: error
     end subroutine start
@@ -62,7 +62,7 @@ contains
   !> Fictitious kinetic energy of the states (hartree).
   real(real64) function states_kinetic(self, ks)
     class(dynamics_t), intent(in) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     associate (unused_1 => self, unused_2 => ks); end associate
     states_kinetic = 0.0_real64
   end function states_kinetic
@@ -70,7 +70,7 @@ contains
   !> The conserved quantity (hartree).
   real(real64) function conserved(self, ks, system)
     class(dynamics_t), intent(in) :: self
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     conserved = self%energy%total() + system%kinetic_energy() + self%states_kinetic(ks) + self%ion_bath%energy()
   end function conserved

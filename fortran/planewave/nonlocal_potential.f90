@@ -10,7 +10,7 @@ module nonlocal_potential
   use euler_spline, only: euler_spline_t, spline_settings_t, support_t
   use ions, only: ions_t
   use pseudopotential, only: real_harmonic
-  use state_products, only: add_rotated, overlap, sum_matrix
+  use state_products, only: add_rotated, overlap_here, sum_matrix
   use wave_sphere, only: sphere_t
   implicit none
   private
@@ -45,9 +45,14 @@ module nonlocal_potential
     procedure :: move
     procedure :: apply
     procedure :: forces
+    procedure :: n_projectors
+    procedure :: project_here
+    procedure :: slope_here
+    procedure :: add_here
+    procedure :: add_forces
+    procedure :: couple
     procedure, private :: project
     procedure, private :: add_spread
-    procedure, private :: coupled_projection
   end type nonlocal_potential_t
 
 contains
@@ -150,30 +155,73 @@ contains
     if (self%is_spline) then
       call self%project(comm, system, states)
     else
-      call overlap(waves, comm, self%projector, states, self%projection)
+      call self%project_here(waves, states, self%projection)
+      call sum_matrix(comm, self%projection)
     end if
-    allocate (coupled, source=self%coupled_projection(system))
+    allocate (coupled, source=self%couple(system, self%projection))
     energy = sum(coupled*self%projection)
     if (self%is_spline) then
       call self%add_spread(system, coupled, product)
     else
-      call add_rotated(self%projector, coupled, product)
+      call self%add_here(coupled, product)
     end if
   end subroutine apply
 
-  !> Couplings times projections, atom by atom.
-  function coupled_projection(self, system) result(coupled)
+  !> Couplings times projections (projectors, states), atom by atom.
+  function couple(self, system, projection) result(coupled)
     class(nonlocal_potential_t), intent(in) :: self
     type(ions_t), intent(in) :: system
-    real(real64) :: coupled(size(self%projection, 1), size(self%projection, 2))
+    real(real64), intent(in) :: projection(:, :)
+    real(real64) :: coupled(size(projection, 1), size(projection, 2))
     integer :: a
     do a = 1, system%n_atoms()
       associate (first => self%first(a), last => self%first(a + 1) - 1)
         if (last >= first) &
-          coupled(first:last, :) = matmul(self%species(system%species(a))%coupling, self%projection(first:last, :))
+          coupled(first:last, :) = matmul(self%species(system%species(a))%coupling, projection(first:last, :))
       end associate
     end do
-  end function coupled_projection
+  end function couple
+
+  !> Projectors of all atoms.
+  pure integer function n_projectors(self)
+    class(nonlocal_potential_t), intent(in) :: self
+    n_projectors = size(self%projection, 1)
+  end function n_projectors
+
+  !> What the waves held here add to the projections (projectors, states) of some states; direct sums.
+  subroutine project_here(self, waves, states, projection)
+    class(nonlocal_potential_t), intent(in) :: self
+    type(sphere_t), intent(in) :: waves
+    complex(real64), contiguous, intent(in) :: states(:, :)
+    real(real64), intent(out) :: projection(:, :)
+    call overlap_here(self%projector, states, waves%zero, projection)
+  end subroutine project_here
+
+  !> The same of the derivatives of projections by the places of their atoms along an axis.
+  subroutine slope_here(self, waves, axis, states, slope)
+    class(nonlocal_potential_t), intent(in) :: self
+    type(sphere_t), intent(in) :: waves
+    integer, intent(in) :: axis
+    complex(real64), contiguous, intent(in) :: states(:, :)
+    real(real64), intent(out) :: slope(:, :)
+    complex(real64), allocatable :: moved(:, :)
+    integer :: k
+    allocate (moved, mold=self%projector)
+    !$omp parallel do
+    do k = 1, size(moved, 2)
+      moved(:, k) = cmplx(waves%g(:, axis)*aimag(self%projector(:, k)), &
+                          -waves%g(:, axis)*real(self%projector(:, k), real64), real64)
+    end do
+    call overlap_here(moved, states, waves%zero, slope)
+  end subroutine slope_here
+
+  !> Add the projectors times `coupled` (projectors, states) to the waves held here.
+  subroutine add_here(self, coupled, product)
+    class(nonlocal_potential_t), intent(in) :: self
+    real(real64), intent(in) :: coupled(:, :)
+    complex(real64), contiguous, intent(inout) :: product(:, :)
+    call add_rotated(self%projector, coupled, product)
+  end subroutine add_here
 
   !> Projections and their derivatives: each state times each kind of projector on the mesh, read about the atoms.
   subroutine project(self, comm, system, states)
@@ -262,30 +310,33 @@ contains
     complex(real64), contiguous, intent(in) :: states(:, :)
     real(real64), intent(in) :: occupation
     real(real64), intent(inout) :: force(:, :)
-    complex(real64), allocatable :: slope(:, :)
     real(real64), allocatable :: coupled(:, :), change(:, :)
-    integer :: a, axis, k
+    integer :: axis
 
     if (size(self%projection, 1) == 0) return
-    allocate (coupled, source=self%coupled_projection(system))
-    allocate (slope, mold=self%projector)
+    allocate (coupled, source=self%couple(system, self%projection))
     allocate (change, mold=self%projection)
     do axis = 1, 3
       if (self%is_spline) then
         change = self%slope(:, :, axis)
       else
-        !$omp parallel do
-        do k = 1, size(slope, 2)
-          slope(:, k) = cmplx(waves%g(:, axis)*aimag(self%projector(:, k)), &
-                              -waves%g(:, axis)*real(self%projector(:, k), real64), real64)
-        end do
-        call overlap(waves, comm, slope, states, change)
+        call self%slope_here(waves, axis, states, change)
+        call sum_matrix(comm, change)
       end if
-      change = coupled*change
-      do a = 1, system%n_atoms()
-        force(axis, a) = force(axis, a) - 2.0_real64*occupation*sum(change(self%first(a):self%first(a + 1) - 1, :))
-      end do
+      call self%add_forces(axis, occupation, coupled*change, force)
     end do
   end subroutine forces
+
+  !> Add what comes from projections times their derivatives, `change` (projectors, states), along an axis.
+  pure subroutine add_forces(self, axis, occupation, change, force)
+    class(nonlocal_potential_t), intent(in) :: self
+    integer, intent(in) :: axis
+    real(real64), intent(in) :: occupation, change(:, :)
+    real(real64), intent(inout) :: force(:, :)
+    integer :: a
+    do a = 1, size(force, 2)
+      force(axis, a) = force(axis, a) - 2.0_real64*occupation*sum(change(self%first(a):self%first(a + 1) - 1, :))
+    end do
+  end subroutine add_forces
 
 end module nonlocal_potential

@@ -6,6 +6,7 @@ module result_file
   use base_text, only: to_text
   use ions, only: ions_t
   use kohn_sham, only: energies_t, kohn_sham_t
+  use message_traffic, only: traffic_t
   use state_minimiser, only: outcome_t
   implicit none
   private
@@ -13,20 +14,20 @@ module result_file
 
 contains
 
-  !> Write the file in one step, so that it is whole or absent. `force` (3, n), or (3, 0) where there is none;
-  !> `traffic` (6, n_ranks): messages and bytes that each rank sent for transposes, densities and potentials of states.
-  subroutine write_result(path, ks, system, element, energy, force, traffic, outcome, error)
+  !> Write the file in one step, so that it is whole or absent. `force` (3, n), or (3, 0) where there is none; `sent`
+  !> (2, kinds, n_ranks): messages and bytes of each kind that each rank sent.
+  subroutine write_result(path, ks, system, element, energy, force, sent, outcome, error)
     character(len=*), intent(in) :: path
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     character(len=2), intent(in) :: element(:)
     type(energies_t), intent(in) :: energy
-    real(real64), intent(in) :: force(:, :), traffic(:, :)
+    real(real64), intent(in) :: force(:, :), sent(:, :, :)
     type(outcome_t), intent(in) :: outcome
     type(error_t), allocatable, intent(out) :: error
-    character(len=18), parameter :: sent(6) = [character(len=18) :: "transposes", "transpose_bytes", "densities", &
-                                               "density_bytes", "potentials", "potential_bytes"]
-    integer :: unit, status, a, k
+    type(traffic_t), allocatable :: kind_of(:)
+    character(len=6), parameter :: suffix(2) = [character(len=6) :: "", "_bytes"]
+    integer :: unit, status, a, k, m
     open (newunit=unit, file=path//".part", action="write", status="replace", iostat=status)
     if (status == 0) then
       write (unit, "(a)", iostat=status) "{"
@@ -48,9 +49,12 @@ contains
       write (unit, "(a,*(a,:,', '))") '  "elements": [', ('"'//trim(element(a))//'"', a=1, size(element))
       write (unit, "(a)") "  ],"
       write (unit, "(a)") '  "sent_by_ranks": {'
-      do k = 1, 6
-        write (unit, "(3a,*(i0,:,', '))") '    "', trim(sent(k)), '": [', int(traffic(k, :), int64)
-        write (unit, "(a)") "    ]"//trim(merge(",", " ", k < 6))
+      kind_of = ks%traffic()
+      do k = 1, size(kind_of)
+        do m = 1, 2
+          write (unit, "(3a,*(i0,:,', '))") '    "', trim(kind_of(k)%name)//trim(suffix(m)), '": [', int(sent(m, k, :), int64)
+          write (unit, "(a)") "    ]"//trim(merge(",", " ", k < size(kind_of) .or. m < 2))
+        end do
       end do
       write (unit, "(a)") "  },"
       call vectors("positions", system%position, ",")

@@ -8,25 +8,21 @@
 !> Which rank holds a plane of a pair is the map's choice (`state_planes`). Without a map a rank has its planes of all
 !> pairs; otherwise densities of planes are summed, and potentials sent, between the ranks that share a plane.
 module sphere_transform
-  use, intrinsic :: iso_c_binding, only: c_loc
+  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
   use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_PRECISION
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use fft_layout, only: share_lower, share_upper
-  use fft_lines, only: complex_lines, line_transform_t
+  use message_traffic, only: traffic_t
   use state_planes, only: round_t, state_planes_t
+  use stick_lines, only: backward, forward, plane_transform_t, stick_lines_t
   use wave_sphere, only: sphere_t
   implicit none
   private
-  public :: sphere_transform_t, traffic_t
+  public :: sphere_transform_t
 
   !> Lines along z that a thread takes at a time.
   integer, parameter :: lines_a_turn = 16
-
-  !> Messages that this rank sent to others, and their bytes.
-  type :: traffic_t
-    integer(int64) :: messages = 0, bytes = 0
-  end type traffic_t
 
   type :: sphere_transform_t
     !> Grid points along x, y, z; planes held here, and the z of the first of them (from 0).
@@ -37,18 +33,14 @@ module sphere_transform
     !> Who has which plane of which pair.
     type(state_planes_t) :: map
     !> Transposes, sums of densities and potentials so far.
-    type(traffic_t) :: transposes, densities, potentials
-    !> Place of every line in a plane, rank after rank.
-    integer, allocatable, private :: x(:), y(:)
-    !> Of each stick held here: its line, the line of its mirror image, range of kz, its first wave.
-    integer, allocatable, private :: line_of(:), mirror_of(:), lower(:), upper(:), first_wave(:)
-    !> Largest kx of a wave.
-    integer, private :: most_x = 0
-    integer, private :: n_lines = 0, n_waves = 0
+    type(traffic_t) :: transposes = traffic_t("transposes"), densities = traffic_t("densities"), &
+                       potentials = traffic_t("potentials")
+    !> The lines of each rank (from 0), and the transforms.
+    type(stick_lines_t), allocatable, private :: lines(:)
+    type(plane_transform_t), private :: planes
+    integer, private :: n_lines = 0
     !> Lines along z (n(3), n_lines, batch), and what travels.
     complex(real64), allocatable, private :: line(:, :, :), sent(:), column(:)
-    !> Along x, y, z; to waves (1) and to the grid (2).
-    type(line_transform_t), private :: along(3, 2)
   contains
     procedure :: create
     procedure :: to_grid
@@ -73,59 +65,29 @@ contains
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
     type(state_planes_t), intent(in), optional :: map
-    integer :: r, s, at, mine, wave, axis
+    integer :: r, at
 
     self%n = sphere%n
     self%comm = comm
     associate (p => comm%n_ranks, n => sphere%n)
-      allocate (self%plane_start(0:p), self%line_start(0:p))
+      allocate (self%plane_start(0:p), self%line_start(0:p), self%lines(0:p - 1))
       self%plane_start = [(share_lower(n(3), p, r), r=0, p - 1), n(3)]
       self%first_plane = self%plane_start(comm%rank)
       self%n_planes = share_upper(n(3), p, comm%rank) - self%first_plane + 1
-      allocate (self%x(2*size(sphere%stick)), self%y(2*size(sphere%stick)))
-      mine = sphere%first_stick(comm%rank + 1) - sphere%first_stick(comm%rank)
-      allocate (self%line_of(mine), self%mirror_of(mine), self%lower(mine), self%upper(mine), self%first_wave(mine))
       at = 0
       do r = 0, p - 1
+        call self%lines(r)%create(sphere, r)
         self%line_start(r) = at
-        wave = 1
-        do s = sphere%first_stick(r), sphere%first_stick(r + 1) - 1
-          associate (stick => sphere%stick(s))
-            at = at + 1
-            self%x(at) = stick%x + 1
-            self%y(at) = modulo(stick%y, n(2)) + 1
-            if (r == comm%rank) then
-              mine = s - sphere%first_stick(r) + 1
-              self%line_of(mine) = at - self%line_start(r)
-              self%lower(mine) = stick%lower
-              self%upper(mine) = stick%upper
-              self%first_wave(mine) = wave
-            end if
-            ! The line through G = 0 is its own mirror image.
-            if (stick%x /= 0 .or. stick%y /= 0) then
-              at = at + 1
-              self%x(at) = modulo(-stick%x, n(1)) + 1
-              self%y(at) = modulo(-stick%y, n(2)) + 1
-            end if
-            if (r == comm%rank) self%mirror_of(mine) = at - self%line_start(r)
-            wave = wave + stick%upper - stick%lower + 1
-          end associate
-        end do
+        at = at + self%lines(r)%n_lines
       end do
       self%line_start(p) = at
-      self%most_x = maxval(sphere%stick%x)
-      self%n_lines = self%line_start(comm%rank + 1) - self%line_start(comm%rank)
-      self%n_waves = sphere%n_waves
+      self%n_lines = self%lines(comm%rank)%n_lines
       if (present(map)) self%map = map
       call self%map%prepare(self%plane_start, comm%rank)
       allocate (self%line(n(3), self%n_lines, self%map%batch))
       allocate (self%column(max(1, at*self%map%most_objects)))
       allocate (self%sent(merge(max(1, self%n_lines*n(3)*self%map%batch), 1, p > 1)))
-      do r = 1, 2
-        do axis = 1, 3
-          call self%along(axis, r)%create(complex_lines, merge(-1, 1, r == 1), 8, n(axis), merge(n(1), 1, axis == 2))
-        end do
-      end do
+      call self%planes%create(sphere)
     end associate
   end subroutine create
 
@@ -367,28 +329,17 @@ contains
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(in) :: waves(:, :)
     type(round_t), intent(in) :: round
-    complex(real64), parameter :: i = (0.0_real64, 1.0_real64)
-    complex(real64) :: a, c
-    integer :: b, s, k, wave, field
-    logical :: is_pair
-    !$omp parallel do collapse(2) private(field, is_pair, k, wave, a, c)
-    do b = 1, round%n_pairs
-      do s = 1, size(self%line_of)
-        field = 2*round%pair(b) - 1
-        is_pair = field < size(waves, 2)
-        self%line(:, self%line_of(s), b) = 0.0_real64
-        self%line(:, self%mirror_of(s), b) = 0.0_real64
-        c = 0.0_real64
-        do k = self%lower(s), self%upper(s)
-          wave = self%first_wave(s) + k - self%lower(s)
-          a = waves(wave, field)
-          if (is_pair) c = waves(wave, field + 1)
-          self%line(modulo(k, self%n(3)) + 1, self%line_of(s), b) = a + i*c
-          self%line(modulo(-k, self%n(3)) + 1, self%mirror_of(s), b) = conjg(a) + i*conjg(c)
+    integer :: b, s, field
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel do collapse(2) private(field)
+      do b = 1, round%n_pairs
+        do s = 1, mine%n_sticks
+          field = 2*round%pair(b) - 1
+          call mine%scatter(s, waves(:, field:min(field + 1, size(waves, 2))), self%line(:, :, b))
         end do
       end do
-    end do
-    call transform_lines(self, 2, round%n_pairs)
+    end associate
+    call transform_lines(self, backward, round%n_pairs)
   end subroutine scatter
 
   !> Add lines along z, transformed to waves, to the pairs of a round.
@@ -396,37 +347,30 @@ contains
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(inout) :: waves(:, :)
     type(round_t), intent(in) :: round
-    complex(real64) :: here, mirror
-    real(real64) :: half
-    integer :: b, s, k, wave, field
-    call transform_lines(self, 1, round%n_pairs)
-    half = 0.5_real64/product(real(self%n, real64))
-    !$omp parallel do collapse(2) private(field, k, wave, here, mirror)
-    do b = 1, round%n_pairs
-      do s = 1, size(self%line_of)
-        field = 2*round%pair(b) - 1
-        do k = self%lower(s), self%upper(s)
-          wave = self%first_wave(s) + k - self%lower(s)
-          here = half*self%line(modulo(k, self%n(3)) + 1, self%line_of(s), b)
-          mirror = half*conjg(self%line(modulo(-k, self%n(3)) + 1, self%mirror_of(s), b))
-          waves(wave, field) = waves(wave, field) + here + mirror
-          here = here - mirror
-          if (field < size(waves, 2)) &
-            waves(wave, field + 1) = waves(wave, field + 1) + cmplx(aimag(here), -real(here), real64)
+    integer :: b, s, field
+    call transform_lines(self, forward, round%n_pairs)
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel do collapse(2) private(field)
+      do b = 1, round%n_pairs
+        do s = 1, mine%n_sticks
+          field = 2*round%pair(b) - 1
+          call mine%gather(s, self%line(:, :, b), waves(:, field:min(field + 1, size(waves, 2))))
         end do
       end do
-    end do
+    end associate
   end subroutine gather
 
   !> Lines along z, in place.
-  subroutine transform_lines(self, direction, n_pairs)
+  subroutine transform_lines(self, way, n_pairs)
     class(sphere_transform_t), target, intent(inout) :: self
-    integer, intent(in) :: direction, n_pairs
+    integer, intent(in) :: way, n_pairs
+    complex(real64), pointer, contiguous :: line(:, :)
     integer :: first, n_all
     n_all = self%n_lines*n_pairs
+    call c_f_pointer(c_loc(self%line), line, [self%n(3), n_all])
     !$omp parallel do
     do first = 0, n_all - 1, lines_a_turn
-      call self%along(3, direction)%run(first, min(lines_a_turn, n_all - first), c_loc(self%line), c_loc(self%line))
+      call self%planes%along_z(way, first, min(lines_a_turn, n_all - first), line)
     end do
   end subroutine transform_lines
 
@@ -495,13 +439,14 @@ contains
     integer :: r, l, at
     plane = 0.0_real64
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, o, n) - self%line_start(r)
-      do l = self%line_start(r) + 1, self%line_start(r + 1)
-        plane(self%x(l), self%y(l)) = self%column(at + l)
-      end do
+      at = self%place_of(r, o, n)
+      associate (lines => self%lines(r))
+        do l = 1, lines%n_lines
+          plane(lines%x(l), lines%y(l)) = self%column(at + l)
+        end do
+      end associate
     end do
-    call transform_columns(self, 2, plane)
-    call self%along(1, 2)%run(0, self%n(2), c_loc(plane), c_loc(plane))
+    call self%planes%to_grid(plane)
   end subroutine plane_to_grid
 
   !> Object o of the n that are here, from grid points to lines. Overwrites `plane`.
@@ -510,13 +455,14 @@ contains
     integer, intent(in) :: o, n
     complex(real64), target, contiguous, intent(inout) :: plane(:, :)
     integer :: r, l, at
-    call self%along(1, 1)%run(0, self%n(2), c_loc(plane), c_loc(plane))
-    call transform_columns(self, 1, plane)
+    call self%planes%to_waves(plane)
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, o, n) - self%line_start(r)
-      do l = self%line_start(r) + 1, self%line_start(r + 1)
-        self%column(at + l) = plane(self%x(l), self%y(l))
-      end do
+      at = self%place_of(r, o, n)
+      associate (lines => self%lines(r))
+        do l = 1, lines%n_lines
+          self%column(at + l) = plane(lines%x(l), lines%y(l))
+        end do
+      end associate
     end do
   end subroutine plane_to_waves
 
@@ -526,14 +472,5 @@ contains
     integer, intent(in) :: r, o, n
     place_of = self%line_start(r)*n + (o - 1)*(self%line_start(r + 1) - self%line_start(r))
   end function place_of
-
-  !> Lines of a plane along y, where the sphere has waves.
-  subroutine transform_columns(self, direction, plane)
-    class(sphere_transform_t), intent(in) :: self
-    integer, intent(in) :: direction
-    complex(real64), target, contiguous, intent(inout) :: plane(:, :)
-    call self%along(2, direction)%run(0, self%most_x + 1, c_loc(plane), c_loc(plane))
-    call self%along(2, direction)%run(self%n(1) - self%most_x, self%most_x, c_loc(plane), c_loc(plane))
-  end subroutine transform_columns
 
 end module sphere_transform

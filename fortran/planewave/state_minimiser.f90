@@ -9,7 +9,6 @@ module state_minimiser
   use ions, only: ions_t
   use kohn_sham, only: energies_t, kohn_sham_t
   use run_log, only: run_log_t
-  use state_products, only: add_rotated, overlap, symmetric, orthonormalise
   implicit none
   private
   public :: minimise, outcome_t
@@ -30,7 +29,7 @@ contains
   !> Bring orthonormal `states` to the minimum. `product`: receives H times each; `tolerance` (hartree): end when about
   !> so much energy can still be gained.
   subroutine minimise(ks, system, states, product, energy, tolerance, most_steps, log, outcome, error)
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(in) :: system
     complex(real64), contiguous, intent(inout) :: states(:, :), product(:, :)
     type(energies_t), intent(out) :: energy
@@ -66,7 +65,7 @@ contains
       ! Polak and Ribiere, from anew where it does not lead down.
       if (k > 0) search = max(0.0_real64, (measure - mixed)/last_measure)*search
       search = search - steepest
-      call project_out(ks, states, search)
+      call ks%project_out(states, search, .false.)
       slope = inner(ks, gradient, search)
       if (slope >= 0.0_real64) then
         search = -steepest
@@ -103,12 +102,11 @@ contains
     !> Go from the start so far along the search direction and turn that into the new frame.
     subroutine go(length)
       real(real64), intent(in) :: length
-      real(real64) :: root(size(states, 2), size(states, 2))
       states = start + length*start_search
-      call orthonormalise(ks%waves, ks%comm, states, error, root)
+      call ks%orthonormalise(states, error)
       if (allocated(error)) return
-      search = 0.0_real64
-      call add_rotated(start_search, root, search)
+      search = start_search
+      call ks%rotate(search)
       call ks%evaluate(system, states, product, energy)
       call find_gradient(ks, states, product, gradient)
     end subroutine go
@@ -117,28 +115,25 @@ contains
 
   !> H c - c <c|H|c>.
   subroutine find_gradient(ks, states, product, gradient)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     complex(real64), contiguous, intent(in) :: states(:, :), product(:, :)
     complex(real64), contiguous, intent(out) :: gradient(:, :)
-    real(real64), allocatable :: multiplier(:, :)
-    allocate (multiplier(size(states, 2), size(states, 2)))
-    call overlap(ks%waves, ks%comm, states, product, multiplier)
     gradient = product
-    call add_rotated(states, -symmetric(multiplier), gradient)
+    call ks%project_out(states, gradient, .true.)
   end subroutine find_gradient
 
   !> Preconditioner of Teter, Payne and Allan (Phys. Rev. B 40, 12255 (1989)), with the mean kinetic energy of a state,
   !> the same for all: so it does not depend on how states are mixed. In 1/hartree.
   subroutine set_precondition(ks, energy, precondition)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(energies_t), intent(in) :: energy
     real(real64), allocatable, intent(inout) :: precondition(:)
     real(real64) :: mean, x, top
     integer :: k
-    if (.not. allocated(precondition)) allocate (precondition(ks%waves%n_waves))
+    if (.not. allocated(precondition)) allocate (precondition(ks%n_rows))
     mean = energy%kinetic/(ks%occupation*ks%n_states)
-    do k = 1, ks%waves%n_waves
-      x = 0.5_real64*ks%waves%g2(k)/mean
+    do k = 1, ks%n_rows
+      x = 0.5_real64*ks%g2(k)/mean
       top = 27.0_real64 + x*(18.0_real64 + x*(12.0_real64 + x*8.0_real64))
       precondition(k) = top/(top + 16.0_real64*x**4)/mean
     end do
@@ -146,7 +141,7 @@ contains
 
   !> The preconditioned gradient, without what lies along the states.
   subroutine descend(ks, states, gradient, precondition, steepest)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     complex(real64), contiguous, intent(in) :: states(:, :), gradient(:, :)
     real(real64), intent(in) :: precondition(:)
     complex(real64), contiguous, intent(inout) :: steepest(:, :)
@@ -154,27 +149,17 @@ contains
     do s = 1, size(states, 2)
       steepest(:, s) = precondition*gradient(:, s)
     end do
-    call project_out(ks, states, steepest)
+    call ks%project_out(states, steepest, .false.)
   end subroutine descend
-
-  subroutine project_out(ks, states, vectors)
-    type(kohn_sham_t), intent(in) :: ks
-    complex(real64), contiguous, intent(in) :: states(:, :)
-    complex(real64), contiguous, intent(inout) :: vectors(:, :)
-    real(real64), allocatable :: along(:, :)
-    allocate (along(size(states, 2), size(states, 2)))
-    call overlap(ks%waves, ks%comm, states, vectors, along)
-    call add_rotated(states, -along, vectors)
-  end subroutine project_out
 
   !> 2 Re tr(a^+ b): twice, so that times the occupation it is a change of energy.
   real(real64) function inner(ks, a, b)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     complex(real64), intent(in) :: a(:, :), b(:, :)
     real(real64) :: column(size(a, 2)), sums(1)
     integer :: s
     do s = 1, size(a, 2)
-      column(s) = ks%waves%doubled(real(a(:, s), real64)*real(b(:, s), real64) + aimag(a(:, s))*aimag(b(:, s)))
+      column(s) = ks%doubled(real(a(:, s), real64)*real(b(:, s), real64) + aimag(a(:, s))*aimag(b(:, s)))
     end do
     sums = 2.0_real64*sum(column)
     call ks%comm%sum(sums)

@@ -10,12 +10,15 @@ module state_products
   use wave_sphere, only: sphere_t
   implicit none
   private
-  public :: overlap, add_rotated, inverse_square_root, sum_matrix, orthonormalise, symmetric
+  public :: overlap, overlap_here, add_rotated, inverse_square_root, starting_scale, has_settled, sum_matrix, &
+            orthonormalise, symmetric, most_cycles, singular
 
   !> Rows of coefficients and columns that a thread takes at a time; fixed, so that sums do not depend on threads.
   integer, parameter :: row_block = 128, column_block = 64
   !> Newton-Schulz cycles before a matrix counts as singular.
   integer, parameter :: most_cycles = 80
+  character(len=*), parameter :: singular = "states have become linearly dependent (no inverse square root of their "// &
+    "overlap); use a shorter time step or a larger electron mass, or another seed"
 
 contains
 
@@ -25,33 +28,40 @@ contains
     type(communicator_t), intent(in) :: comm
     complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
     real(real64), intent(out) :: s(:, :)
+    call overlap_here(a, b, sphere%zero, s)
+    call sum_matrix(comm, s)
+  end subroutine overlap
+
+  !> What the rows held here (half of the sphere) add to <a|b>. `zero`: row of G = 0, 0 where there is none.
+  subroutine overlap_here(a, b, zero, s)
+    complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
+    integer, intent(in) :: zero
+    real(real64), intent(out) :: s(:, :)
     real(real64), contiguous, pointer :: ra(:, :), rb(:, :)
     real(real64), allocatable :: turned(:, :)
     integer :: first, last, row, end_row, k, n
 
     s = 0.0_real64
-    n = 2*sphere%n_waves
-    if (n > 0 .and. size(s) > 0) then
-      call c_f_pointer(c_loc(a), ra, [n, size(a, 2)])
-      call c_f_pointer(c_loc(b), rb, [n, size(b, 2)])
-      !$omp parallel do private(last, row, end_row, turned, k)
-      do first = 1, size(b, 2), column_block
-        last = min(first + column_block - 1, size(b, 2))
-        do row = 1, n, row_block
-          end_row = min(row + row_block - 1, n)
-          turned = transpose(ra(row:end_row, :))
-          s(:, first:last) = s(:, first:last) + matmul(turned, rb(row:end_row, first:last))
-        end do
-        s(:, first:last) = 2.0_real64*s(:, first:last)
-        if (sphere%zero > 0) then
-          do k = first, last
-            s(:, k) = s(:, k) - real(a(sphere%zero, :), real64)*real(b(sphere%zero, k), real64)
-          end do
-        end if
+    n = 2*size(a, 1)
+    if (n == 0 .or. size(s) == 0) return
+    call c_f_pointer(c_loc(a), ra, [n, size(a, 2)])
+    call c_f_pointer(c_loc(b), rb, [n, size(b, 2)])
+    !$omp parallel do private(last, row, end_row, turned, k)
+    do first = 1, size(b, 2), column_block
+      last = min(first + column_block - 1, size(b, 2))
+      do row = 1, n, row_block
+        end_row = min(row + row_block - 1, n)
+        turned = transpose(ra(row:end_row, :))
+        s(:, first:last) = s(:, first:last) + matmul(turned, rb(row:end_row, first:last))
       end do
-    end if
-    call sum_matrix(comm, s)
-  end subroutine overlap
+      s(:, first:last) = 2.0_real64*s(:, first:last)
+      if (zero > 0) then
+        do k = first, last
+          s(:, k) = s(:, k) - real(a(zero, :), real64)*real(b(zero, k), real64)
+        end do
+      end if
+    end do
+  end subroutine overlap_here
 
   !> Sum a matrix over all ranks; every rank receives the same bits.
   subroutine sum_matrix(comm, s)
@@ -99,8 +109,7 @@ contains
       root(k, k) = 1.0_real64
     end do
     if (size(s) == 0) return
-    scale = 1.0_real64
-    if (maxval(sum(abs(s - root), 1)) > 0.5_real64) scale = maxval(sum(abs(s), 1))
+    scale = starting_scale(sum(abs(s - root), 1), sum(abs(s), 1))
     y = s/scale
     last_change = huge(last_change)
     do cycle_number = 1, most_cycles
@@ -112,17 +121,28 @@ contains
       last_root = root
       root = 0.5_real64*matmul(w, root)
       change = maxval(abs(root - last_root))/maxval(abs(root))
-      ! Convergence is of second order: once changes are small and no longer shrink, only rounding is left.
-      if (change < 1.0e-15_real64 .or. (change < 1.0e-10_real64 .and. change >= 0.5_real64*last_change)) then
+      if (has_settled(change, last_change)) then
         root = symmetric(root)/sqrt(scale)
         return
       end if
       if (.not. change < huge(change)) exit
       last_change = change
     end do
-    call fail(error, exit_unstable, "states have become linearly dependent (no inverse square root of their overlap); "// &
-              "use a shorter time step or a larger electron mass, or another seed")
+    call fail(error, exit_unstable, singular)
   end subroutine inverse_square_root
+
+  !> What an overlap matrix is divided by before the cycles, from the sums of the columns of |S - 1| and of |S|.
+  pure real(real64) function starting_scale(from_one, whole)
+    real(real64), intent(in) :: from_one(:), whole(:)
+    starting_scale = 1.0_real64
+    if (maxval(from_one) > 0.5_real64) starting_scale = maxval(whole)
+  end function starting_scale
+
+  !> Convergence is of second order: once relative changes are small and no longer shrink, only rounding is left.
+  pure logical function has_settled(change, last_change)
+    real(real64), intent(in) :: change, last_change
+    has_settled = change < 1.0e-15_real64 .or. (change < 1.0e-10_real64 .and. change >= 0.5_real64*last_change)
+  end function has_settled
 
   !> Half of a matrix and its transpose.
   pure function symmetric(a)

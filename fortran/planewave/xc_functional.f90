@@ -24,6 +24,7 @@ module xc_functional
     procedure :: uses_gradient
     procedure :: family
     procedure :: evaluate
+    procedure :: evaluate_plane
   end type xc_t
 
   !> Below these nothing counts, and gradient terms do not: those of pw.x.
@@ -114,6 +115,24 @@ contains
     d_rho = d_rho + weight*part(2) + slope*part(1)
     d_gamma = weight*part(3)
   end subroutine evaluate
+
+  !> On points of a plane (x, y). `gradient` (x, y, axis; no axis where the functional needs none): of the density;
+  !> receives 2 df/dgamma times it. `potential`: receives df/drho; `energy`: gains the sum of f.
+  pure subroutine evaluate_plane(self, density, gradient, potential, energy)
+    class(xc_t), intent(in) :: self
+    real(real64), intent(in) :: density(:, :)
+    real(real64), intent(inout) :: gradient(:, :, :), energy
+    real(real64), intent(out) :: potential(:, :)
+    real(real64) :: f, d_gamma
+    integer :: x, y
+    do y = 1, size(density, 2)
+      do x = 1, size(density, 1)
+        call self%evaluate(density(x, y), sum(gradient(x, y, :)**2), f, potential(x, y), d_gamma)
+        energy = energy + f
+        gradient(x, y, :) = 2.0_real64*d_gamma*gradient(x, y, :)
+      end do
+    end do
+  end subroutine evaluate_plane
 
   !> A quintic in the logarithm of the density from 0 to 1 with two continuous derivatives, and its slope.
   pure subroutine fade(rho, weight, slope)

@@ -43,17 +43,17 @@ def test_energies_are_the_same_and_messages_are_the_map_s(tmp_path, ranks):
             for name, values in once.items():
                 assert sent[name].tolist() == (times * values).tolist(), name
         else:  # transformed to the grid twice
-            times = sent["density_bytes"].sum() // once["density_bytes"].sum()
-            assert 2 * sent["transpose_bytes"].sum() == 3 * times * once["transpose_bytes"].sum()
+            times = sent["densities_bytes"].sum() // once["densities_bytes"].sum()
+            assert 2 * sent["transposes_bytes"].sum() == 3 * times * once["transposes_bytes"].sum()
 
 
 def test_without_a_map_planes_are_in_even_shares(tmp_path):
     found = compute(tmp_path, SMALL, 3)
     once = sent_by_ranks(hybrid_planes(PAIRS, PLANES, 3, 1),
                          deal_sticks(stick_lengths((SMALL.box,) * 3, SMALL.cutoff), 3), PLANES**2, 3)
-    sent = np.array(found["sent_by_ranks"]["transpose_bytes"])
-    times = sent.sum() / once["transpose_bytes"].sum()
-    assert times == int(times) > 0 and sent.tolist() == (int(times) * once["transpose_bytes"]).tolist()
+    sent = np.array(found["sent_by_ranks"]["transposes_bytes"])
+    times = sent.sum() / once["transposes_bytes"].sum()
+    assert times == int(times) > 0 and sent.tolist() == (int(times) * once["transposes_bytes"]).tolist()
     assert not any(found["sent_by_ranks"]["densities"])
 
 

@@ -40,8 +40,19 @@ module qm_keys
     key_t("ELECTRONS", "spline_scale", is_real, "1.4", "", "1.0", &
           "points of the mesh of splines along an edge, in units of those that the waves need"), &
     key_t("ELECTRONS", "mapfile", is_text, "", "", "", &
-          "which rank has which plane of which pair of states (chromabuild qm map); default: planes in even shares"), &
+          "which rank has which plane of which pair of states (chromabuild qm map), or which object (with --objects)"), &
     key_t("ELECTRONS", "iseed", is_integer, "314159", "", "0", "seed of the states to begin with, and of velocities"), &
+    key_t("PARALLEL", "layer", is_choice, "STATES", "", "STATES OBJECTS", &
+          "whole states, phase after phase, or fine objects that wait for messages; the same energies"), &
+    key_t("PARALLEL", "gexpandfact", is_real, "1.0", "", "1e-3", &
+          "OBJECTS: sets of waves of a state, in planes of kx of half their sphere"), &
+    key_t("PARALLEL", "gexpandfactrho", is_real, "1.0", "", "1e-3", "OBJECTS: the same of the density"), &
+    key_t("PARALLEL", "sgrainsize", is_integer, "0", "states", "0", &
+          "OBJECTS: in a block of a pair calculator; even, a divisor of all; 0 = the largest up to 32"), &
+    key_t("PARALLEL", "orthograinsize", is_integer, "0", "states", "0", &
+          "OBJECTS: in a tile of ortho; even, a divisor of sgrainsize; 0 = sgrainsize"), &
+    key_t("PARALLEL", "numchunks", is_integer, "1", "", "1", "OBJECTS: parts of a set of waves for pair calculators"), &
+    key_t("PARALLEL", "rhorsubplanes", is_integer, "1", "", "1", "OBJECTS: parts of a plane of the density"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &
           "end when about so much energy can still be gained"), &

@@ -9,6 +9,7 @@ module qm_settings
   use euler_spline, only: spline_settings_t
   use gth_reader, only: find_gth
   use ions, only: ions_t, shortest_distance
+  use object_map, only: grain_t
   use pseudopotential, only: pseudopotential_t
   use qm_keys, only: keys
   use state_planes, only: read_state_planes, state_planes_t
@@ -49,8 +50,10 @@ module qm_settings
     logical :: wants_forces = .true.
     type(dynamics_settings_t) :: dynamics
     character(len=:), allocatable :: result_file, restart_in, restart_out, xyz_file
-    !> Which rank has which plane of which pair of states.
+    !> Whole states: which rank has which plane of which pair of them. Fine objects: how fine.
     type(state_planes_t) :: map
+    logical :: is_fine = .false.
+    type(grain_t) :: grain
     !> What the user should know before the numbers, empty = nothing.
     character(len=:), allocatable :: warning
   end type qm_settings_t
@@ -146,10 +149,39 @@ contains
     if (.not. allocated(error)) call choose_pseudopotentials(control, settings, error)
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
-    if (allocated(error) .or. control%text("ELECTRONS", "mapfile") == "") return
+    if (.not. allocated(error)) call read_grain(control, settings, error)
+    if (allocated(error) .or. settings%is_fine .or. control%text("ELECTRONS", "mapfile") == "") return
     call read_state_planes(control%text("ELECTRONS", "mapfile"), (settings%n_states + 1)/2, &
                            grid_size(4.0_real64*settings%cutoff, settings%system%box(3)), n_ranks, settings%map, error)
   end subroutine read_qm_settings
+
+  !> How fine objects are, where states are in objects; refused is what those cannot do.
+  subroutine read_grain(control, settings, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=14), parameter :: grains(6) = [character(len=14) :: "gexpandfact", "gexpandfactrho", "sgrainsize", &
+                                                 "orthograinsize", "numchunks", "rhorsubplanes"]
+    integer :: k
+    settings%is_fine = control%text("PARALLEL", "layer") == "OBJECTS"
+    settings%grain = grain_t(control%real("PARALLEL", "gexpandfact"), control%real("PARALLEL", "gexpandfactrho"), &
+                             int(control%integer("PARALLEL", "sgrainsize")), int(control%integer("PARALLEL", "orthograinsize")), &
+                             int(control%integer("PARALLEL", "numchunks")), int(control%integer("PARALLEL", "rhorsubplanes")), &
+                             control%text("ELECTRONS", "mapfile"))
+    if (.not. settings%is_fine) then
+      do k = 1, size(grains)
+        if (control%given("PARALLEL", trim(grains(k)))) call control%refuse("PARALLEL", trim(grains(k)), &
+          "is for fine objects; add layer = OBJECTS, or leave it out", error)
+        if (allocated(error)) return
+      end do
+      return
+    end if
+    if (settings%splines%for_local .or. settings%splines%for_nonlocal) then
+      call control%refuse("PARALLEL", "layer", "has no splines; use DIRECT sums in [ELECTRONS], or layer = STATES", error)
+    else if (settings%system%is_cluster) then
+      call control%refuse("PARALLEL", "layer", "is for periodic boxes; use boundary = PERIODIC, or layer = STATES", error)
+    end if
+  end subroutine read_grain
 
   subroutine read_splines(control, splines, error)
     type(control_file_t), intent(in) :: control

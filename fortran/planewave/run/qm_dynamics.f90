@@ -23,7 +23,7 @@ contains
   !> Move ions and states from the minimum (`states`), or from the restart files that the settings name. Returns energy
   !> and forces at the end.
   subroutine run_dynamics(ks, settings, states, log, energy, force, error)
-    type(kohn_sham_t), intent(inout) :: ks
+    class(kohn_sham_t), intent(inout) :: ks
     type(qm_settings_t), intent(inout) :: settings
     complex(real64), intent(in) :: states(:, :)
     type(run_log_t), intent(inout) :: log
@@ -98,7 +98,7 @@ contains
 
   !> The kind of dynamics that settings ask for, with states at its start and baths at rest.
   subroutine prepare(ks, settings, states, run)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(qm_settings_t), intent(in) :: settings
     complex(real64), intent(in) :: states(:, :)
     class(dynamics_t), allocatable, intent(out) :: run

@@ -14,26 +14,27 @@ module qm_restart
   public :: write_qm_restart, read_qm_restart
 
   character(len=8), parameter :: magic = "chromaqm"
-  !> Format, ranks, rank, waves here, states, atoms, grid (3), kind of dynamics, functional, step.
+  !> Format, ranks, rank, rows of coefficients here, states, atoms, grid (3), kind of dynamics and 100 times the layout
+  !> of the rows, functional, step.
   integer, parameter :: header_length = 12
   integer(int64), parameter :: version = 2
 
 contains
 
   pure function header_of(ks, system, run) result(header)
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     class(dynamics_t), intent(in) :: run
     integer(int64) :: header(header_length)
-    header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%waves%n_waves, int64), &
+    header = [version, int(ks%comm%n_ranks, int64), int(ks%comm%rank, int64), int(ks%n_rows, int64), &
               int(ks%n_states, int64), int(system%n_atoms(), int64), int(ks%waves%n, int64), &
-              int(run%kind_number, int64), int(ks%xc%number, int64), run%step]
+              run%kind_number + 100*ks%layout, int(ks%xc%number, int64), run%step]
   end function header_of
 
   !> Write the files of all ranks: first all under temporary names, then, if all succeeded, under their own.
   subroutine write_qm_restart(name, ks, system, run, error)
     character(len=*), intent(in) :: name
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(in) :: system
     class(dynamics_t), intent(in) :: run
     type(error_t), allocatable, intent(out) :: error
@@ -72,7 +73,7 @@ contains
   !> Read the set into ions and states; refused where it is damaged or belongs to another system.
   subroutine read_qm_restart(name, ks, system, run, error)
     character(len=*), intent(in) :: name
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     type(ions_t), intent(inout) :: system
     class(dynamics_t), intent(inout) :: run
     type(error_t), allocatable, intent(out) :: error
@@ -101,8 +102,8 @@ contains
         call fail(error, exit_bad_input, path//": was written by "//to_text(header(2))//" ranks; go on with as many")
       else if (any(header /= expected) .or. any(abs(box - ks%waves%box) > 1.0e-10_real64) .or. &
                abs(largest_g2 - ks%waves%largest_g2) > 1.0e-10_real64) then
-        call fail(error, exit_bad_input, path//": belongs to another system, box, cutoff, functional or method of dynamics; "// &
-                  "keep those of the run that wrote it")
+        call fail(error, exit_bad_input, path//": belongs to another system, box, cutoff, functional, method of dynamics "// &
+                  "or layer of states; keep those of the run that wrote it")
       else
         read (unit, iostat=status) system%position, system%velocity, run%coefficient
         if (status == 0) call run%ion_bath%read_from(unit, status)

@@ -6,13 +6,13 @@ module qm_run
   use comm_communicator, only: communicator_t
   use atomic_units, only: bohr
   use kohn_sham, only: energies_t, kohn_sham_t
+  use kohn_sham_objects, only: kohn_sham_objects_t
+  use kohn_sham_states, only: kohn_sham_states_t
   use qm_dynamics, only: run_dynamics
   use qm_settings, only: qm_settings_t
   use result_file, only: write_result
   use run_log, only: run_log_t
-  use start_states, only: draw_states
   use state_minimiser, only: minimise, outcome_t
-  use state_products, only: orthonormalise
   implicit none
   private
   public :: command_run
@@ -23,27 +23,26 @@ contains
     type(communicator_t), intent(in) :: comm
     type(qm_settings_t), intent(inout) :: settings
     type(error_t), allocatable, intent(out) :: error
-    type(kohn_sham_t), allocatable :: ks
+    class(kohn_sham_t), allocatable :: ks
     type(run_log_t) :: log
     type(outcome_t) :: outcome
     type(energies_t) :: energy
     complex(real64), allocatable :: states(:, :), product(:, :)
-    real(real64), allocatable :: force(:, :), traffic(:, :)
+    real(real64), allocatable :: force(:, :), sent(:, :, :)
     integer :: a
 
     log%speaks = comm%is_root()
-    allocate (ks)
-    call ks%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, settings%memory, &
-                   settings%splines, settings%map)
+    call create_layer(comm, settings, ks, error)
+    if (allocated(error)) return
     if (ks%waves%n_all < settings%n_states) then
       call fail(error, exit_bad_input, "the box holds fewer waves than there are states; enlarge it or raise the cutoff")
       return
     end if
     call describe(log, comm, settings, ks)
     call ks%move_ions(settings%system)
-    allocate (states(ks%waves%n_waves, settings%n_states), product(ks%waves%n_waves, settings%n_states))
-    call draw_states(ks%waves, settings%seed, states)
-    call orthonormalise(ks%waves, comm, states, error)
+    allocate (states(ks%n_rows, ks%n_columns), product(ks%n_rows, ks%n_columns))
+    call ks%draw(settings%seed, states)
+    call ks%orthonormalise(states, error)
     if (allocated(error)) return
     if (settings%restart_in == "") then
       call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, log, outcome, error)
@@ -64,9 +63,9 @@ contains
         call log%say(settings%element(a)//join(force(:, a)))
       end do
     end if
-    call gather_traffic(ks, traffic)
+    call gather_traffic(ks, sent)
     if (settings%result_file /= "" .and. comm%is_root()) &
-      call write_result(settings%result_file, ks, settings%system, settings%element, energy, force, traffic, outcome, error)
+      call write_result(settings%result_file, ks, settings%system, settings%element, energy, force, sent, outcome, error)
     call comm%agree(error)
     if (allocated(error)) return
     if (.not. outcome%is_converged) then
@@ -77,19 +76,41 @@ contains
     end if
   end subroutine command_run
 
-  !> Messages and bytes that each rank sent between states' waves and planes: transposes, densities, potentials, two
-  !> rows each: (6, n_ranks).
-  subroutine gather_traffic(ks, traffic)
-    type(kohn_sham_t), intent(in) :: ks
-    real(real64), allocatable, intent(out) :: traffic(:, :)
-    real(real64) :: all_of_them(6*ks%comm%n_ranks)
-    all_of_them = 0.0_real64
-    associate (t => ks%state_transform, first => 6*ks%comm%rank)
-      all_of_them(first + 1:first + 6) = real([t%transposes%messages, t%transposes%bytes, t%densities%messages, &
-                                               t%densities%bytes, t%potentials%messages, t%potentials%bytes], real64)
+  !> The layer that the settings ask for.
+  subroutine create_layer(comm, settings, ks, error)
+    type(communicator_t), intent(in) :: comm
+    type(qm_settings_t), intent(in) :: settings
+    class(kohn_sham_t), allocatable, intent(out) :: ks
+    type(error_t), allocatable, intent(out) :: error
+    type(kohn_sham_states_t), allocatable :: states
+    type(kohn_sham_objects_t), allocatable :: objects
+    if (settings%is_fine) then
+      allocate (objects)
+      call objects%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, &
+                          settings%memory, settings%grain, error)
+      call move_alloc(objects, ks)
+    else
+      allocate (states)
+      call states%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, &
+                         settings%memory, settings%splines, settings%map)
+      call move_alloc(states, ks)
+    end if
+    call comm%agree(error)
+  end subroutine create_layer
+
+  !> Messages and bytes of each kind that each rank sent to others: (2, kinds, n_ranks).
+  subroutine gather_traffic(ks, sent)
+    class(kohn_sham_t), intent(in) :: ks
+    real(real64), allocatable, intent(out) :: sent(:, :, :)
+    real(real64), allocatable :: values(:)
+    associate (mine => ks%traffic())
+      allocate (sent(2, size(mine), 0:ks%comm%n_ranks - 1), source=0.0_real64)
+      sent(1, :, ks%comm%rank) = real(mine%messages, real64)
+      sent(2, :, ks%comm%rank) = real(mine%bytes, real64)
     end associate
-    call ks%comm%sum(all_of_them)
-    traffic = reshape(all_of_them, [6, ks%comm%n_ranks])
+    values = reshape(sent, [size(sent)])
+    call ks%comm%sum(values)
+    sent = reshape(values, shape(sent))
   end subroutine gather_traffic
 
   !> What is computed, before the first step.
@@ -97,7 +118,7 @@ contains
     type(run_log_t), intent(in) :: log
     type(communicator_t), intent(in) :: comm
     type(qm_settings_t), intent(in) :: settings
-    type(kohn_sham_t), intent(in) :: ks
+    class(kohn_sham_t), intent(in) :: ks
     integer :: s
     call log%say("# "//to_text(settings%system%n_atoms())//" atoms, "//to_text(settings%n_states)//" states of "// &
                  to_text(nint(settings%occupation))//" electrons, box of "//decimal_text(settings%system%box(1)*bohr, 4)//" x "// &

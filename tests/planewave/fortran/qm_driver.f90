@@ -46,7 +46,7 @@ contains
     call states_plan%create(waves, comm)
     call dense_plan%create(dense, comm)
     allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), unit(n_states, n_states))
-    call draw_states(waves, 1_int64, c)
+    call draw_states(waves, 1_int64, 1, c)
     call orthonormalise(waves, comm, c, error)
     allocate (grid(n(1), n(2), states_plan%n_planes, n_states), one(n(1), n(2), states_plan%n_planes), &
               density(n(1), n(2), states_plan%n_planes, 1))
