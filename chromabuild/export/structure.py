@@ -5,8 +5,10 @@ and an instance of an entity, molecules of one sequence of the same; ``auth_asym
 segments and residue numbers of all other files of ours.
 """
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import gemmi
@@ -16,10 +18,12 @@ from chromabuild import __version__
 from chromabuild.analysis.secondary_structure import Stretch, stretches
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.blocks import row_blocks
 from chromabuild.export.solvent import SolventKind, solvent_lines
 from chromabuild.molecule.residues import library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
-from chromabuild.shards import binary_cif
+from chromabuild.shards import StoredPositions, binary_cif
+from chromabuild.shards.binary_cif_file import BlockColumn, Blocks, write_file
 
 LARGEST_PDB = 99_999
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -294,55 +298,78 @@ def _atom_lines(solute: Solute) -> Iterator[list[str]]:
 
 
 def _write_binary(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
-    atoms, own = _Atoms(solute), solute.n_atoms
-    n = own + sum(kind.n_atoms for kind in solvent)
-    entities, behind = max(atoms.entity) + 1, _solvent_chains(solute, solvent)
+    described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
+                                           for item, values in zip(items, zip(*rows, strict=True), strict=True)])
+                 for name, items, rows in categories]
+    n = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
+    with atomic_path(path) as part:
+        write_file(part, "CHROMABUILD", [*described, ("_atom_site", n, _atom_columns(solute, solvent, path.parent))])
 
-    def texts(item: str, values: list[str], which: np.ndarray, more: list[list[str]]) -> dict:
-        """A column of texts; ``more``: those of the atoms of a molecule of each kind of solvent."""
-        rows = [which, *(len(values) + sum(map(len, more[:k])) + np.tile(np.arange(len(kind.names)), kind.count)
-                         for k, kind in enumerate(solvent))]
-        return binary_cif.texts(item, *_distinct([*values, *(one for kind in more for one in kind)],
-                                                 np.concatenate(rows)))
+
+def _atom_columns(solute: Solute, solvent: Sequence[SolventKind], folder: Path) -> list[dict | BlockColumn]:
+    """Columns of atom_site, in blocks; positions wait in ``folder``."""
+    atoms = _Atoms(solute)
+    n = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
+    position, first = StoredPositions(n, folder), 0
+    own = (np.asarray(solute.position[rows], dtype=float) for rows in row_blocks(solute.n_atoms))
+    for block in itertools.chain(own, (block.reshape(-1, 3) for kind in solvent for block in kind.blocks())):
+        position.put(first, np.round(1000 * block))
+        first += len(block)
+
+    def column(of_residue: np.ndarray | None, of_kind: Callable[[int, np.ndarray], np.ndarray]) -> Blocks:
+        """Values of the solute's residues, None: places of atoms in the library, then of molecules (m,) of each kind of
+        solvent, (m, atoms)."""
+        def blocks() -> Iterator[np.ndarray]:
+            for rows in row_blocks(solute.n_atoms):
+                residue = solute.atom_residue[rows]
+                yield atoms.library_atom(rows, residue) if of_residue is None else of_residue[residue]
+            for k, kind in enumerate(solvent):
+                for some in row_blocks(kind.count):
+                    yield of_kind(k, np.arange(some.start, some.stop)).ravel()
+        return blocks
+
+    def texts(item: str, values: list[str], of_residue: np.ndarray | None, more: list[list[str]]) -> BlockColumn:
+        """``more``: those of the atoms of a molecule of each kind of solvent."""
+        first = np.cumsum([len(values), *map(len, more)])
+        distinct, place = _distinct([*values, *itertools.chain(*more)], np.arange(first[-1]))
+        of_own = None if of_residue is None else of_residue.astype(np.int64)
+        blocks = column(of_own, lambda k, some: np.tile(np.arange(first[k], first[k + 1]), len(some)))
+        return BlockColumn(item, lambda: (place[block] for block in blocks()), distinct=distinct)
 
     def alike(of_kinds: Sequence[str]) -> list[list[str]]:
         return [[one] * len(kind.names) for one, kind in zip(of_kinds, solvent, strict=True)]
 
-    def numbers(item: str, values: np.ndarray, more: list[np.ndarray], **how: bool | np.ndarray) -> dict:
-        return binary_cif.integers(item, np.concatenate([values.astype(np.int64), *more]), **how)
+    def numbers(of_residue: np.ndarray, of_molecule: Callable[[np.ndarray], np.ndarray]) -> Blocks:
+        return column(of_residue.astype(np.int64),
+                      lambda k, some: np.repeat(of_molecule(some), len(solvent[k].names)))
 
-    residue = solute.atom_residue
-    library_atom = atoms.library_atom(slice(0, own), residue)
-    molecule = atoms.molecule[residue]
+    entities, behind = max(atoms.entity) + 1, _solvent_chains(solute, solvent)
     chains = [chain_name(k) for k in range(len(solute.molecule_name))]
-    position = np.round(1000 * np.concatenate([np.asarray(solute.position, dtype=float), *(
-        kind.position.reshape(-1, 3) for kind in solvent)])).astype(np.int64)
-    counted = [np.repeat(np.arange(1, kind.count + 1), len(kind.names)) for kind in solvent]
-    is_solvent = np.arange(n) >= own
-    residues = [kind.residue for kind in solvent]
-    columns = [
-        texts("group_PDB", atoms.groups, solute.residue_template[residue], alike(["HETATM"] * len(solvent))),
-        binary_cif.integers("id", np.arange(1, n + 1), delta=True),
-        texts("type_symbol", atoms.elements, library_atom, [kind.elements for kind in solvent]),
-        texts("label_atom_id", atoms.names, library_atom, [kind.names for kind in solvent]),
+    of_solute = np.zeros(solute.n_residues)
+    return [
+        texts("group_PDB", atoms.groups, solute.residue_template, alike(["HETATM"] * len(solvent))),
+        BlockColumn("id", lambda: (np.arange(rows.start, rows.stop) + 1 for rows in row_blocks(n)),
+                    as_differences=True, as_runs=True),
+        texts("type_symbol", atoms.elements, None, [kind.elements for kind in solvent]),
+        texts("label_atom_id", atoms.names, None, [kind.names for kind in solvent]),
         binary_cif.absent("label_alt_id", ".", n),
-        texts("label_comp_id", atoms.residue_names, solute.residue_template[residue], alike(residues)),
-        texts("label_asym_id", chains, molecule, alike(behind)),
-        texts("label_entity_id", [str(entity) for entity in atoms.entity], molecule,
+        texts("label_comp_id", atoms.residue_names, solute.residue_template, alike([kind.residue for kind in solvent])),
+        texts("label_asym_id", chains, atoms.molecule, alike(behind)),
+        texts("label_entity_id", [str(entity) for entity in atoms.entity], atoms.molecule,
               alike([str(entities + k) for k in range(len(solvent))])),
-        numbers("label_seq_id", atoms.place[residue], [0 * one for one in counted], run_length=True,
-                mask=is_solvent.astype(np.uint8) if solvent else None),
+        BlockColumn("label_seq_id", numbers(atoms.place, np.zeros_like), as_runs=True,
+                    mask=numbers(of_solute, np.ones_like) if solvent else None),
         binary_cif.absent("pdbx_PDB_ins_code", "?", n),
-        *(binary_cif.thousandths(f"Cartn_{axis}", position[:, k]) for k, axis in enumerate("xyz")),
+        *(BlockColumn(f"Cartn_{axis}", partial(_thousandths, position, k), as_differences=True, factor=1000)
+          for k, axis in enumerate("xyz")),
         binary_cif.constant("occupancy", 1, n), binary_cif.constant("B_iso_or_equiv", 0, n),
-        numbers("auth_seq_id", solute.residue_number[residue], counted, run_length=True),
-        texts("auth_asym_id", solute.segment_name, solute.residue_segment[residue], alike(behind)),
-        binary_cif.integers("pdbx_PDB_model_num", np.ones(n, dtype=np.int8), run_length=True)]
-    described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
-                                           for item, values in zip(items, zip(*rows, strict=True), strict=True)])
-                 for name, items, rows in categories]
-    with atomic_path(path) as part:
-        part.write_bytes(binary_cif.file_bytes("CHROMABUILD", [*described, ("_atom_site", n, columns)]))
+        BlockColumn("auth_seq_id", numbers(solute.residue_number, lambda some: some + 1), as_runs=True),
+        texts("auth_asym_id", solute.segment_name, solute.residue_segment, alike(behind)),
+        binary_cif.constant("pdbx_PDB_model_num", 1, n, integer=True)]
+
+
+def _thousandths(position: StoredPositions, axis: int) -> Iterator[np.ndarray]:
+    return (np.round(1000 * position[rows][:, axis]).astype(np.int64) for rows in row_blocks(len(position)))
 
 
 def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:

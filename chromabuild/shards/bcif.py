@@ -29,7 +29,7 @@ def bcif_bytes(brick: Brick) -> bytes:
         binary_cif.constant("B_iso_or_equiv", 0, brick.n_atoms),
         binary_cif.integers("auth_seq_id", brick.residue_number[brick.atom_residue], run_length=True),
         binary_cif.texts("auth_asym_id", *segments),
-        binary_cif.integers("pdbx_PDB_model_num", np.ones(brick.n_atoms, dtype=np.int8), run_length=True),
+        binary_cif.constant("pdbx_PDB_model_num", 1, brick.n_atoms, integer=True),
     ]
     cell = [binary_cif.floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]
     cell += [binary_cif.floats(f"angle_{name}", [90.0]) for name in ("alpha", "beta", "gamma")]

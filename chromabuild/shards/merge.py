@@ -12,6 +12,7 @@ from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import Manifest, Shard
 from chromabuild.shards.pdb import COMPRESSION_LEVEL, LINE_LENGTH, header_line, polymer_ends, with_ter
 from chromabuild.shards.selection import parse_selection
+from chromabuild.shards.stored import StoredVectors
 
 OUTPUTS = (".pdb", ".cif")
 _ITEMS = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id", "label_comp_id", "label_asym_id",
@@ -66,7 +67,7 @@ class LineAtoms:
 
 
 def merge_shards(folder: str | Path, selection: str, target: str | Path,
-                 end: tuple[np.ndarray, np.ndarray] | None = None) -> int:
+                 end: tuple[StoredVectors, np.ndarray] | None = None) -> int:
     """Write the selected atoms in global order to ``target`` (``OUTPUTS``, or these with .zst); gives their number.
 
     Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. mmCIF names
@@ -108,14 +109,14 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
     return len(merged)
 
 
-def _shards(folder: Path, manifest: Manifest, end: tuple[np.ndarray, np.ndarray] | None
+def _shards(folder: Path, manifest: Manifest, end: tuple[StoredVectors, np.ndarray] | None
             ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Global numbers (n,) and lines (n, 81) of every shard."""
     for shard in manifest.shards:
         text, number = _lines(folder, shard), read_brick(folder / f"{shard.name}.cbb").global_id
         if end is not None:
             text = text.copy()
-            text[:, 30:54] = _columns(end[0][number])
+            text[:, 30:54] = _columns(end[0].take(number))
         yield number, text
 
 
