@@ -7,7 +7,7 @@ segments and residue numbers of all other files of ours.
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,10 +20,11 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.solvent import SolventKind, solvent_lines
+from chromabuild.molecule.entities import chain_name, entity_of_molecules, place_in_molecule
 from chromabuild.molecule.residues import library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import StoredPositions, binary_cif
-from chromabuild.shards.binary_cif_file import BlockColumn, Blocks, write_file
+from chromabuild.shards.binary_cif_blocks import BlockColumn, Blocks, write_file
 
 LARGEST_PDB = 99_999
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -62,6 +63,10 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
             "struct_asym": [(chain, str(entity), "?") for entity, chain in enumerate(chains, first)]}
     nonpoly = [(str(entity), name, kind.residue) for entity, (kind, name) in
                enumerate(zip(solvent, names, strict=True), first)]
+    rows |= _components([(kind.residue, "non-polymer", "?", "?", zip(kind.names, kind.elements, strict=True))
+                         for kind in solvent])
+    known = {own for name, _, own_rows in categories if name == "atom_type" for own in own_rows}
+    rows["atom_type"] = [row for row in rows["atom_type"] if row not in known]
     return [*((name, items, [*own, *rows.get(name, [])]) for name, items, own in categories),
             ("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"], nonpoly)]
 
@@ -69,19 +74,6 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
 def _solvent_chains(solute: Solute, solvent: Sequence[SolventKind]) -> list[str]:
     """One a kind, behind those of the molecules."""
     return [chain_name(len(solute.molecule_name) + k) for k in range(len(solvent))]
-
-
-def chain_name(number: int) -> str:
-    """A, B, ..., Z, AA, AB, ... of molecules from 0.
-
-    >>> chain_name(0), chain_name(25), chain_name(26), chain_name(701), chain_name(702)
-    ('A', 'Z', 'AA', 'ZZ', 'AAA')
-    """
-    text, number = "", number + 1
-    while number:
-        number, digit = divmod(number - 1, 26)
-        text = _LETTERS[digit] + text
-    return text
 
 
 def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category]:
@@ -129,6 +121,10 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
         ("struct_asym", ["id", "entity_id", "details"],
          [(chain, str(entity), "?" if nucleosome < 0 else f"nucleosome {nucleosome + 1}") for chain, entity, nucleosome
           in zip(chains, entities, solute.molecule_nucleosome.tolist(), strict=True)])]
+    components = _components(_monomers(solute))
+    categories += [("chem_comp", ["id", "type", "mon_nstd_flag", "mon_nstd_parent_comp_id"], components["chem_comp"]),
+                   ("chem_comp_atom", ["comp_id", "atom_id", "type_symbol"], components["chem_comp_atom"]),
+                   ("atom_type", ["symbol"], components["atom_type"])]
     found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] for stretch in stretches(solute, k)]
     helices = [(k, stretch) for k, stretch in found if stretch.kind == "helix"]
     strands = [(k, stretch) for k, stretch in found if stretch.kind == "strand"]
@@ -165,6 +161,31 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     return categories
 
 
+def _monomers(solute: Solute) -> list[tuple[str, str, str, str, Iterator[tuple[str, str]]]]:
+    """Name, type, whether it is standard, parent, and atoms with elements, of each residue of the library that is
+    there; ends of chains are residues of their own, with the same name."""
+    library, rows = list(residue_library().values()), []
+    for k in np.unique(solute.residue_template).tolist():
+        template = library[k]
+        peptide = "peptide linking" if template.pdb_name == "GLY" else "L-peptide linking"
+        parent = residue_library()[template.parent].pdb_name if template.modification else "?"
+        rows.append((template.pdb_name, "DNA linking" if template.kind == "nucleotide" else peptide,
+                     "y" if template.is_standard else "n", parent, zip(template.atoms, template.elements, strict=True)))
+    return rows
+
+
+def _components(rows: Sequence[tuple[str, str, str, str, Iterable[tuple[str, str]]]]
+                ) -> dict[str, list[tuple[str, ...]]]:
+    """Rows of the categories of chemical components, each once, of what ``_monomers`` gives."""
+    components, atoms, elements = {}, {}, {}
+    for name, *about, own in rows:
+        components[name, *about] = None
+        for atom, element in own:
+            atoms[name, atom, element.upper()] = None
+            elements[(element.upper(),)] = None
+    return {"chem_comp": list(components), "chem_comp_atom": list(atoms), "atom_type": list(elements)}
+
+
 def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
     """Rows of struct_conn, without numbers, of the bonds of side chains."""
     library, rows = list(residue_library().values()), []
@@ -195,16 +216,6 @@ def _modified_residues(solute: Solute, chains: list[str]) -> list[tuple[str, ...
     return rows
 
 
-def entity_of_molecules(solute: Solute) -> list[int]:
-    """Entity of each molecule, from 1: molecules of one sequence and name are instances of the same."""
-    known: dict[tuple[str, bytes], int] = {}
-    first = solute.molecule_first_residue
-    names = np.array([template.pdb_name for template in residue_library().values()])
-    _, kind = np.unique(names, return_inverse=True)  # ends and protonation states are the same residue
-    return [known.setdefault((name, kind[solute.residue_template[a:b]].tobytes()), len(known) + 1)
-            for name, a, b in zip(solute.molecule_name, first[:-1], first[1:], strict=True)]
-
-
 class _Atoms:
     """Columns of atom_site, of residues and of the library's atoms; atoms are looked up in blocks."""
 
@@ -216,10 +227,7 @@ class _Atoms:
         self.elements = [element.upper() for template in library for element in template.elements]
         self.residue_names = [template.pdb_name for template in library]
         self.groups = ["ATOM" if template.is_standard else "HETATM" for template in library]
-        first = solute.molecule_first_residue
-        self.molecule = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        self.place = np.arange(solute.n_residues) - first[self.molecule] + 1
-        """(r,) from 1 in its molecule."""
+        self.molecule, self.place = place_in_molecule(solute)
         self.entity = entity_of_molecules(solute)
 
     def library_atom(self, atoms: slice, residue: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.shards import binary_cif
-from chromabuild.shards.binary_cif_file import BlockColumn, write_file
+from chromabuild.shards.binary_cif_blocks import BlockColumn, write_file
 
 NUMBERS = st.lists(st.one_of(st.integers(-3, 3), st.integers(-300, 300), st.integers(-70_000, 70_000),
                              st.integers(-(2**29), 2**29)), max_size=40)
