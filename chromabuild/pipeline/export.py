@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.needs import OPENMM_BYTES_PER_ATOM
 from chromabuild.pipeline.results import Results, open_results, phase_done
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
         told = {"part": part, "selected atoms": chosen.selected,
                 "net charge": f"{system.topology.net_charge:+.2f} e",
                 **({"restraints left out": ", ".join(dropped)} if dropped else {})}
+    if program == "openmm":
+        told["memory of OpenMM"] = f"{OPENMM_BYTES_PER_ATOM * system.topology.n_atoms / 1e9:.1f} GB"
     paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, **told, "coordinates": after or "as built",
             "files": [str(path.relative_to(folder)) for path in paths]}

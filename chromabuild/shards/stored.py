@@ -73,3 +73,8 @@ def runs_of(ids: np.ndarray) -> list[slice]:
     starts = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
     return [slice(a, b) for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(ids)], strict=True)] \
         if len(ids) else []
+
+
+def vectors_of(values: np.ndarray | StoredVectors, atoms: np.ndarray) -> np.ndarray:
+    """(k, 3) of ``atoms`` (k,), ascending, whether values are in memory or on disk."""
+    return values.take(atoms) if isinstance(values, StoredVectors) else values[atoms]
