@@ -1,4 +1,4 @@
-"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM or ff19SB."""
+"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM."""
 
 import numpy as np
 
@@ -9,13 +9,16 @@ SCEE, SCNB = 1.2, 2.0
 """What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
 
 
-def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
-    """Raise BadInputError for correction maps, Urey-Bradley terms and harmonic impropers, which ``reason``."""
-    kinds = {"correction maps (CMAP)": template.cmap_atoms, "Urey-Bradley terms": template.urey_bradley_atoms,
-             "harmonic impropers": template.improper_atoms}
+def refuse_charmm_terms(template: MoleculeTemplate, reason: str, has_maps: bool = False) -> None:
+    """Raise BadInputError for correction maps unless ``has_maps``, Urey-Bradley terms and harmonic impropers, which
+    ``reason``."""
+    kinds = {"correction maps (CMAP)": template.cmap_atoms[:0] if has_maps else template.cmap_atoms,
+             "Urey-Bradley terms": template.urey_bradley_atoms, "harmonic impropers": template.improper_atoms}
     found = [kind for kind, atoms in kinds.items() if len(atoms)]
     if found:
-        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else "gromacs or openmm"
+        is_amber = not (len(template.urey_bradley_atoms) or len(template.improper_atoms))
+        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else \
+            "gromacs, openmm, amber, namd or genesis" if is_amber else "gromacs or openmm"
         raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to {others}, "
                             "or choose dynamics.force_field amber14 or amber-bsc1")
 
