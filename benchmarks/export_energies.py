@@ -1,7 +1,7 @@
 """Energies of exported systems in the programs that they are exported to, beside chromamd's, term by term.
 
-Systems: water with ions and a duplex of 20 base pairs in each water that the force field offers, one strand of that
-duplex with all within 4 angstrom of it (``--part``), a nucleosome (177 base pairs), the same with every mark that the
+Systems: water with ions and a duplex of 20 base pairs in each water that the force field offers, that duplex with all
+ions and the waters within 4 angstrom (``--part``), a nucleosome (177 base pairs), the same with every mark that the
 force field describes, and the bundled demo, all as the chain makes them, in each force field. Those with parameters by
 analogy differ in marks alone. Programs read the files that ``chromabuild export`` writes, and nothing else: GROMACS
 energy.mdp, LAMMPS energy.in, OpenMM the prmtop, CHARMM's psf and parameters (of the exports to NAMD and GENESIS), the
@@ -54,8 +54,8 @@ from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 
 SYSTEMS = ("water", "duplex", "part", "nucleosome", "marked", "demo")
-PART = "segid DI00 or (within 4 of segid DI00 and not segid DJ00)"
-"""Of the duplex."""
+PART = "dna or ions or within 4 of dna"
+"""Of the duplex; without a net charge."""
 PROGRAMS = ("gromacs", "lammps", "prmtop", "psf", "top", "system")
 TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "psf": "OpenMM, CHARMM psf",
           "top": "OpenMM, GROMACS topology",
@@ -181,6 +181,11 @@ def of_system(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> P
     return {term: parts for term, parts in found.items() if term not in ("bond", "angle")}
 
 
+def water_of(label: str) -> str:
+    """Of a system that has one."""
+    return next((water for water in get_args(WaterName) if f", {water}" in label), "tip3p")
+
+
 def main() -> None:
     """See the head of this file."""
     benchmark = Benchmark(__doc__)
@@ -254,12 +259,17 @@ def main() -> None:
                 found = differences(of_chromamd(dry, dynamics, folder / "solute"),
                                     of_prmtop(dry, dynamics, folder / "solute"))
                 table.row(force_field, f"{label}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
-    of_program = benchmark.table("programs", "Largest relative difference of a term in any of the systems, by program",
-                                 program="", **dict.fromkeys(given.force_fields, ".1e"))
-    for title in dict.fromkeys(row[3] for row in table.rows):
-        worst = [max((row[5] for row in table.rows if row[0] == name and row[3] == title), default=None)
-                 for name in given.force_fields]
-        of_program.row(title, *worst)
+    summaries = {"programs": (("force field", 0), given.force_fields, "nucleosome" in given.systems),
+                 "waters": (("water", 1), given.waters, len(given.waters) > 1)}
+    for name, ((kind, column), columns, is_wanted) in summaries.items():
+        if not is_wanted:
+            continue
+        of_program = benchmark.table(
+            name, f"Largest relative difference of a term in any of the systems, by program and {kind}",
+            program="", **dict.fromkeys(columns, ".1e"))
+        for title in dict.fromkeys(row[3] for row in table.rows):
+            of_program.row(title, *(max((row[5] for row in table.rows if row[3] == title and one == (
+                row[0] if column == 0 else water_of(row[1]))), default=None) for one in columns))
     benchmark.finish()
 
 
