@@ -128,20 +128,23 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] for stretch in stretches(solute, k)]
     helices = [(k, stretch) for k, stretch in found if stretch.kind == "helix"]
     strands = [(k, stretch) for k, stretch in found if stretch.kind == "strand"]
-    ends = ["comp_id", "asym_id", "seq_id"]
+    ends = [f"{end}_{item}" for end in ("beg", "end") for item in (
+        "label_comp_id", "label_asym_id", "label_seq_id", "auth_asym_id", "auth_seq_id")]
 
     def columns(molecule: int, stretch: Stretch) -> tuple[str, ...]:
-        return tuple(value for end in (stretch.first, stretch.last)
-                     for value in (sequences[molecule][end], chains[molecule], str(end + 1)))
+        found: list[str] = []
+        for end in (stretch.first, stretch.last):
+            k = int(first[molecule]) + end
+            found += [sequences[molecule][end], chains[molecule], str(end + 1),
+                      solute.segment_name[solute.residue_segment[k]], str(solute.residue_number[k])]
+        return tuple(found)
 
     if helices:
-        categories.append(("struct_conf", ["id", "conf_type_id", *(f"{end}_label_{item}" for end in ("beg", "end")
-                                                                   for item in ends)],
+        categories.append(("struct_conf", ["id", "conf_type_id", *ends],
                            [(f"HELX{n}", "HELX_P", *columns(*row)) for n, row in enumerate(helices, 1)]))
         categories.append(("struct_conf_type", ["id"], [("HELX_P",)]))
     if strands:
-        categories.append(("struct_sheet_range", ["sheet_id", "id", *(f"{end}_label_{item}" for end in ("beg", "end")
-                                                                      for item in ends)],
+        categories.append(("struct_sheet_range", ["sheet_id", "id", *ends],
                            [(f"S{n}", "1", *columns(*row)) for n, row in enumerate(strands, 1)]))
         categories.append(("struct_sheet", ["id"], [(f"S{n}",) for n in range(1, len(strands) + 1)]))
     modified = _modified_residues(solute, chains)
@@ -168,7 +171,7 @@ def _monomers(solute: Solute) -> list[tuple[str, str, str, str, Iterator[tuple[s
     for k in np.unique(solute.residue_template).tolist():
         template = library[k]
         peptide = "peptide linking" if template.pdb_name == "GLY" else "L-peptide linking"
-        parent = residue_library()[template.parent].pdb_name if template.modification else "?"
+        parent = "?" if template.is_standard else residue_library()[template.parent].pdb_name
         rows.append((template.pdb_name, "DNA linking" if template.kind == "nucleotide" else peptide,
                      "y" if template.is_standard else "n", parent, zip(template.atoms, template.elements, strict=True)))
     return rows

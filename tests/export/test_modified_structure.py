@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import gemmi
 import h5py
@@ -12,7 +13,7 @@ from Bio.PDB.binary_cif import BinaryCIFParser
 from support.marked_solute import SEQUENCE, marked_solute
 
 from chromabuild.base.settings import SolvateSection
-from chromabuild.export.structure import write_structure
+from chromabuild.export.structure import _components, _monomers, write_structure
 from chromabuild.molecule.binary_cif_file import read_categories
 from chromabuild.molecule.from_structure import solute_of_structure
 from chromabuild.molecule.residues import residue_library, residue_names
@@ -94,6 +95,16 @@ def test_the_pdbx_dictionary_knows_all_of_it(tmp_path):
             assert [line.partition("] ")[2] for line in said] == [
                 "unknown tag _chromabuild_provenance.entry_id", "unknown tag _chromabuild_provenance.json",
                 "parent tag of _pdbx_struct_mod_residue.auth_comp_id is absent: _atom_site.auth_comp_id"]
+
+
+def test_every_component_is_described_once():
+    """Of the whole library: ends of chains, protonation states and linked side chains bear the name of their parent."""
+    polymers = [k for k, template in enumerate(LIBRARY) if template.kind in ("amino acid", "nucleotide")]
+    rows = _components(_monomers(SimpleNamespace(residue_template=np.array(polymers))))
+    names = [row[0] for row in rows["chem_comp"]]
+    assert len(set(names)) == len(names) and set(names) == {LIBRARY[k].pdb_name for k in polymers}
+    atoms = [row[:2] for row in rows["chem_comp_atom"]]
+    assert len(set(atoms)) == len(atoms)
 
 
 def test_binary_and_text_hold_the_same(tmp_path):

@@ -80,6 +80,8 @@ def test_helices_are_those_of_the_histone_fold(solute, mmcif):
         for start, end in FOLD.get(name, []):
             assert any(abs(a - start) <= 3 and abs(b - end) <= 3 for a, b in helices), (name, start, end, helices)
         assert name in FOLD or name[:2] in ("H2", "DN")
+    read = gemmi.read_structure(str(mmcif)).helices
+    assert len(read) == sum(map(len, found.values())) and read[0].start.chain_name == "000A"
 
 
 def test_binary_holds_the_same(solute, mmcif):
