@@ -16,7 +16,15 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
-from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
+from chromabuild.export.amber_terms import (
+    SCEE,
+    SCNB,
+    pair_keys,
+    refuse_charmm_terms,
+    scales_of_pairs,
+    sides_of_water,
+    site_distances,
+)
 from chromabuild.export.blocks import atom_blocks, molecule_blocks, row_blocks, term_blocks, total
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.netcdf_file import Variable, write_netcdf
@@ -144,13 +152,12 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
     angles = template.angle_atoms
     angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])
     if template.rigid_water:
-        sides = {tuple(sorted(pair)): length for pair, length in zip(
-            template.constraint_atoms.tolist(), template.constraint_distance.tolist(), strict=True)}
+        sides = sides_of_water(template)
         bonds = np.vstack([bonds, [[1, 2]]])
         bond_values = np.vstack([bond_values, [[_HH_CONSTANT, sides[1, 2]]]])
         angles, angle_values = angles[:0], angle_values[:0]
         # AMBER finds the place of an extra point from its distance: it lies on the bisector.
-        sites = _site_distances(template, sides)
+        sites = site_distances(template, "AMBER")
         bonds = np.vstack([bonds, template.virtual_site_atoms[:, :2]])
         bond_values = np.vstack([bond_values, np.column_stack([np.full(len(sites), _HH_CONSTANT), sites])])
     elif len(template.virtual_site_atoms):
@@ -181,16 +188,6 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
                                                      np.zeros(len(missing)), scales[missing]])])
         gives, is_proper = (np.append(flags, np.ones(len(missing), dtype=bool)) for flags in (gives, is_proper))
     return _Terms(bonds, bond_values, angles, angle_values, atoms, values, gives, ~is_proper)
-
-
-def _site_distances(template: MoleculeTemplate, sides: dict[tuple[int, int], float]) -> np.ndarray:
-    """(sites,) angstrom from the oxygen of a rigid water with these sides."""
-    w2, w3 = template.virtual_site_w2, template.virtual_site_w3
-    atoms = template.virtual_site_atoms
-    if len(atoms) > 1 or (atoms[:, 1:] != [0, 1, 2]).any() or (np.abs(w2 - w3) > 1e-9).any() or (w2 < 0).any():
-        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for "
-                            "which AMBER has no rule: export to gromacs or openmm")
-    return 2 * w2 * np.sqrt(sides[0, 1] ** 2 - sides[1, 2] ** 2 / 4) if len(atoms) else np.zeros(0)
 
 
 def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
