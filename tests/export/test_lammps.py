@@ -211,6 +211,12 @@ def test_what_lammps_has_no_style_for_is_refused(mixed, tmp_path):
         changed = replace(topology, templates=[replace(template, **change)])
         with pytest.raises(BadInputError, match=told):
             export_lammps(BuiltSystem(changed, position, box), tmp_path / "out", DynamicsSection())
+    opc = make_topology(None, {"water": 5}, water="opc")
+    apart = replace(opc, templates=[replace(opc.templates[0], virtual_site_w2=[0.1], virtual_site_w3=[0.2])])
+    for water, keys, told in ((opc, {"switch_distance": 7.0}, "truncates Lennard-Jones in four-point water"),
+                              (apart, {}, "not on the bisector .* LAMMPS has no rule")):
+        with pytest.raises(BadInputError, match=told):
+            export_lammps(BuiltSystem(water, np.zeros((20, 3)), box), tmp_path / "out", DynamicsSection(**keys))
     nothing = planned([{"name": "held", "steps": 5, "restraints": [{"group": "backbone", "constant": 3}]}])
     with pytest.raises(BadInputError, match="backbone"):
         water = make_topology(None, {"water": 2})

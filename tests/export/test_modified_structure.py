@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from Bio.PDB.binary_cif import BinaryCIFParser
 from support.marked_solute import SEQUENCE, marked_solute
+from support.molecular_systems import make_solute
 
 from chromabuild.base.settings import SolvateSection
 from chromabuild.export.structure import _components, _monomers, write_structure
@@ -105,6 +106,15 @@ def test_every_component_is_described_once():
     assert len(set(names)) == len(names) and set(names) == {LIBRARY[k].pdb_name for k in polymers}
     atoms = [row[:2] for row in rows["chem_comp_atom"]]
     assert len(set(atoms)) == len(atoms)
+
+
+def test_a_disulphide_is_a_connection(tmp_path):
+    made = make_solute([["NALA", "CYX", "ALA", "CALA"], ["NALA", "CYX", "CALA"]])
+    made = replace(made, links=((1, 5),), position=np.random.default_rng(2).uniform(0, 30, (made.n_atoms, 3)))
+    (bond,) = gemmi.read_structure(str(write_structure(made, tmp_path / "a.cif", "two"))).connections
+    assert bond.type == gemmi.ConnectionType.Disulf
+    assert [(one.res_id.name, one.atom_name) for one in (bond.partner1, bond.partner2)] == [("CYS", "SG")] * 2
+    assert bond.partner1.chain_name != bond.partner2.chain_name
 
 
 def test_binary_and_text_hold_the_same(tmp_path):
