@@ -187,7 +187,7 @@ def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple
     lower, upper, digest = _extent_and_hash(solute)
     box = _choose_box(upper - lower, section)
     shift = (box - (upper - lower)) // 2 - lower
-    inputs = {"solute": digest, "box": box.tolist(), "version": VERSION}
+    inputs = {"solute": digest, "box": box.tolist(), "molecules": solute.molecule_name, "version": VERSION}
     path, record = folder / PLACED_NAME, folder / RECORD_FOLDER / PLACED_RECORD
     if not _is_placed(path, record, inputs):
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
@@ -259,7 +259,7 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
     if solute.links:
         hasher.update(np.array(solute.links, dtype=np.int64).data.cast("B"))
     names = [entry.name for entry in library_needed(solute.residue_template)]
-    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, solute.molecule_name, names]).encode())
+    hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
     for _, position in _chunks(solute):
         hasher.update(position.data.cast("B"))
