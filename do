@@ -154,11 +154,12 @@ run_tests() {
     --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   # A test draws the report in a browser; Ubuntu's package of that name is no browser, and the test is skipped there.
-  # GROMACS judges the export to it, LAMMPS that to LAMMPS. pocl runs OpenMM's code of GPUs on processors.
+  # GROMACS judges the export to it, LAMMPS that to LAMMPS. pocl runs OpenMM's code of GPUs on processors. libcifpp-data
+  # holds the PDBx dictionary, which judges structure files.
   if [[ "$(. /etc/os-release && echo "$ID")" == debian ]]; then
-    install_system_packages chromium gromacs pocl-opencl-icd
+    install_system_packages chromium gromacs libcifpp-data pocl-opencl-icd
   else
-    install_system_packages gromacs pocl-opencl-icd
+    install_system_packages gromacs libcifpp-data pocl-opencl-icd
   fi
   environment "$PWD/build/judges" "$(<requirements-judges.lock)"
   export JUDGES="$PWD/build/judges/bin"

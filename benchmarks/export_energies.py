@@ -1,9 +1,11 @@
 """Energies of exported systems in the programs that they are exported to, beside chromamd's, term by term.
 
-Systems: water with ions, a duplex of 20 base pairs, a nucleosome (177 base pairs), and the bundled demo, all as the
-chain makes them, in each force field. Programs read the files that ``chromabuild export`` writes, and nothing else:
-GROMACS energy.mdp, LAMMPS energy.in, OpenMM the prmtop, CHARMM's psf and parameters (of the exports to NAMD and
-GENESIS), the GROMACS topology and the serialised System. The reference is ``chromamd-double``.
+Systems: water with ions and a duplex of 20 base pairs in each water that the force field offers, that duplex with all
+ions and the waters within 4 angstrom (``--part``), a nucleosome (177 base pairs), the same with every mark that the
+force field describes, and the bundled demo, all as the chain makes them, in each force field. Those with parameters by
+analogy differ in marks alone. Programs read the files that ``chromabuild export`` writes, and nothing else: GROMACS
+energy.mdp, LAMMPS energy.in, OpenMM the prmtop, CHARMM's psf and parameters (of the exports to NAMD and GENESIS), the
+GROMACS topology and the serialised System. The reference is ``chromamd-double``.
 
 All take the same Ewald splitting and grid, and B-splines of the same order. LAMMPS has PPPM in place of PME, which
 agrees with it where the mesh is fine: ``--spacing``. Energies of charges are made equal by the ratio of the Coulomb
@@ -17,10 +19,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import openmm
@@ -28,10 +31,12 @@ from common import peers
 from common.command import Benchmark
 from common.energies import Parts, differences, of_chromamd, of_openmm
 from common.solutes import duplex, nucleosome
+from modified_nucleosomes import CASES
+from modified_nucleosomes import built as marked
 from openmm import app, unit
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.force_fields import FORCE_FIELDS
+from chromabuild.base.force_fields import FORCE_FIELDS, WaterName
 from chromabuild.base.settings import DynamicsSection, SimulateSection, SolvateSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.charmm import is_charmm, write_charmm
@@ -42,12 +47,15 @@ from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.solute import Solute
+from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards import read_shards
 from chromabuild.simulate.openmm_engine import SPLINE_ORDER
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 
-SYSTEMS = ("water", "duplex", "nucleosome", "demo")
+SYSTEMS = ("water", "duplex", "part", "nucleosome", "marked", "demo")
+PART = "dna or ions or within 4 of dna"
+"""Of the duplex; without a net charge."""
 PROGRAMS = ("gromacs", "lammps", "prmtop", "psf", "top", "system")
 TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "psf": "OpenMM, CHARMM psf",
           "top": "OpenMM, GROMACS topology",
@@ -60,8 +68,19 @@ GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"],
                  "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
 LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
                 "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}
-def built(name: str, force_field: str, folder: Path) -> BuiltSystem:
-    """A system of the chain."""
+def cells(force_fields: Sequence[str], systems: Sequence[str], waters: Sequence[WaterName]
+          ) -> Iterator[tuple[str, str, WaterName]]:
+    """Force fields, systems and waters that go together."""
+    for force_field, name in product(force_fields, systems):
+        known = FORCE_FIELDS[force_field]
+        if (name == "marked" and force_field not in CASES) or (name != "marked" and known.by_analogy):
+            continue
+        offered = [water for water in waters if water in known.water]
+        yield from ((force_field, name, water) for water in (offered if name in ("water", "duplex") else offered[:1]))
+
+
+def built(name: str, force_field: str, water: WaterName, folder: Path) -> BuiltSystem:
+    """A system of the chain, its virtual sites where they belong: coordinates of shards are rounded."""
     if name == "demo":
         subprocess.run(["chromabuild", "init", "--example", "demo", folder], check=True, stdout=subprocess.DEVNULL)
         for stage in ("scaffold", "build", "clash", "solvate", "topology"):
@@ -70,18 +89,27 @@ def built(name: str, force_field: str, folder: Path) -> BuiltSystem:
         box, position = read_shards(folder / "results" / "shards" / "bricks.txt")
         solute = Solute.read(folder / "results" / "solute_clean.h5")
         return BuiltSystem(Topology.read(folder / "results" / "topology.h5"), position, box, solute)
-    solute = nucleosome() if name == "nucleosome" else duplex(20)
-    manifest = solvate(solute, SolvateSection(), 1, 1, folder / "shards")
+    folder.mkdir()
+    solute = marked(CASES[force_field], folder) if name == "marked" else \
+        nucleosome() if name == "nucleosome" else duplex(20)
+    manifest = solvate(solute, SolvateSection(water=water), 1, 1, folder / "shards")
     box, position = read_shards(folder / "shards" / "bricks.txt")
     counts = dict(manifest.counts)
     if name == "water":
         # What is around the duplex, without its counter-ions.
-        first = solute.n_atoms + 3 * counts["water"]
+        first = solute.n_atoms + WATER_MODELS[water].n_atoms * counts["water"]
         extra = counts["sodium"] - counts["chloride"]
         position = np.concatenate([position[solute.n_atoms:first], position[first + extra:]])
         counts["sodium"] -= extra
         solute = None
-    return BuiltSystem(make_topology(solute, counts, force_field), position, box, solute)
+    topology = make_topology(solute, counts, force_field, water=water)
+    site = topology.term("virtual_site")
+    if len(site["atoms"]):
+        atom, *parents = site["atoms"].T
+        first, second, third = (position[parent] for parent in parents)
+        position[atom] = first + site["w2"][:, None] * (second - first) + site["w3"][:, None] * (third - first)
+    system = BuiltSystem(topology, position, box, solute)
+    return system.part(PART) if name == "part" else system
 
 
 def of_gromacs(system: BuiltSystem, folder: Path) -> Parts:
@@ -153,11 +181,17 @@ def of_system(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> P
     return {term: parts for term, parts in found.items() if term not in ("bond", "angle")}
 
 
+def water_of(label: str) -> str:
+    """Of a system that has one."""
+    return next((water for water in get_args(WaterName) if f", {water}" in label), "tip3p")
+
+
 def main() -> None:
     """See the head of this file."""
     benchmark = Benchmark(__doc__)
     benchmark.parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     benchmark.parser.add_argument("--force-fields", nargs="+", choices=FORCE_FIELDS, default=list(FORCE_FIELDS))
+    benchmark.parser.add_argument("--waters", nargs="+", choices=get_args(WaterName), default=get_args(WaterName))
     benchmark.parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
     benchmark.parser.add_argument("--spacing", type=float, default=0.5, help="angstrom, of the mesh")
     benchmark.parser.add_argument("--peers", type=Path, metavar="PYTHON", help="interpreter of the peers' environment")
@@ -182,12 +216,13 @@ def main() -> None:
         difference_of_the_sum=".1e")
     phases = plan_phases(SimulateSection(protocol=None, phases=({"name": "one", "steps": 1},)))
     with tempfile.TemporaryDirectory() as temporary:
-        for force_field, name in product(given.force_fields, given.systems):
+        for force_field, name, water in cells(given.force_fields, given.systems, given.waters):
             dynamics = DynamicsSection(force_field=force_field, cutoff=9, switch_distance=9, pme_spacing=given.spacing,
                                        pme_spline_order=SPLINE_ORDER)
-            folder = (given.work or Path(temporary)).resolve() / force_field / name
+            label = name if water == "tip3p" else f"{name}, {water}"
+            folder = (given.work or Path(temporary)).resolve() / force_field / label.replace(", ", "-")
             folder.mkdir(parents=True)
-            system = built(name, force_field, folder / "chain")
+            system = built(name, force_field, water, folder / "chain")
             ours = of_chromamd(system, dynamics, folder)
             judges: dict[str, Callable[[Path], Parts]] = {
                 "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp),
@@ -215,7 +250,7 @@ def main() -> None:
                     print(f"{program}: {error}", file=sys.stderr)
                     continue
                 if found:
-                    table.row(force_field, name, system.topology.n_atoms, TITLES[program], *found)
+                    table.row(force_field, label, system.topology.n_atoms, TITLES[program], *found)
             if system.solute is not None and (folder / "prmtop" / "system.prmtop").exists():
                 # Bonds and angles, which the prmtop with water cannot show.
                 (folder / "solute").mkdir()
@@ -223,13 +258,18 @@ def main() -> None:
                 export_amber(dry, folder / "solute")
                 found = differences(of_chromamd(dry, dynamics, folder / "solute"),
                                     of_prmtop(dry, dynamics, folder / "solute"))
-                table.row(force_field, f"{name}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
-    of_program = benchmark.table("programs", "Largest relative difference of a term in any of the systems, by program",
-                                 program="", **dict.fromkeys(given.force_fields, ".1e"))
-    for title in dict.fromkeys(row[3] for row in table.rows):
-        worst = [max((row[5] for row in table.rows if row[0] == name and row[3] == title), default=None)
-                 for name in given.force_fields]
-        of_program.row(title, *worst)
+                table.row(force_field, f"{label}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
+    summaries = {"programs": (("force field", 0), given.force_fields, "nucleosome" in given.systems),
+                 "waters": (("water", 1), given.waters, len(given.waters) > 1)}
+    for name, ((kind, column), columns, is_wanted) in summaries.items():
+        if not is_wanted:
+            continue
+        of_program = benchmark.table(
+            name, f"Largest relative difference of a term in any of the systems, by program and {kind}",
+            program="", **dict.fromkeys(columns, ".1e"))
+        for title in dict.fromkeys(row[3] for row in table.rows):
+            of_program.row(title, *(max((row[5] for row in table.rows if row[3] == title and one == (
+                row[0] if column == 0 else water_of(row[1]))), default=None) for one in columns))
     benchmark.finish()
 
 

@@ -1,9 +1,9 @@
 """Largest resident set of `chromabuild export`, by program and size of the box.
 
 One nucleosome in boxes of water; every export is a process of its own. What does not grow with the box is streamed.
-OpenMM's files are written by OpenMM, which holds the whole System; it is left out unless --programs names it.
+A program with "-after" takes coordinates at the end of a phase, one step of minimisation.
 
---builds: folders in which `chromabuild all --until topology` is done, in place of boxes that are made.
+--builds: folders in which such a phase is done, in place of boxes that are made.
 """
 
 import json
@@ -15,14 +15,18 @@ from pathlib import Path
 from common.command import Benchmark
 from common.timing import measured
 
+PHASE = "settle"
+PROGRAMS = ("gromacs", "openmm", "amber", "namd", "genesis", "lammps", "namd-after", "wet.cif", "wet.bcif",
+            "wet-after.bcif")
 COMMAND = [sys.executable, "-m", "chromabuild.cli"]
 
 
 def built(folder: Path, edge: float) -> Path:
-    """A nucleosome in a box of water with its force field."""
-    box = f"solvate.box=[{edge:g},{edge:g},{edge:g}]"
-    for words in (["init", folder, "--array", "1x601:147", "--set", "scaffold.sweeps=100", "--set", box],
-                  *([stage] for stage in ("scaffold", "build", "clash", "solvate", "topology"))):
+    """A nucleosome in a box of water with its force field, and one step of minimisation."""
+    settings = [f"solvate.box=[{edge:g},{edge:g},{edge:g}]", "scaffold.sweeps=100", "simulate.protocol=null",
+                f'simulate.phases=[{{"name": "{PHASE}", "kind": "minimise", "steps": 1}}]']
+    for words in (["init", folder, "--array", "1x601:147", *(word for one in settings for word in ("--set", one))],
+                  *([stage] for stage in ("scaffold", "build", "clash", "solvate", "topology", "run"))):
         subprocess.run([*COMMAND, *map(str, words)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                        cwd=folder if words[0] != "init" else None)
     return folder
@@ -34,8 +38,7 @@ def main() -> None:
     benchmark.parser.add_argument("--edges", type=float, nargs="+", default=[130.0, 215.0, 368.0],
                                   help="of the boxes, angstrom")
     benchmark.parser.add_argument("--builds", nargs="+", default=[], metavar="FOLDER")
-    benchmark.parser.add_argument("--programs", nargs="+", default=["gromacs", "amber", "namd", "genesis", "lammps",
-                                                                    "wet.cif"])
+    benchmark.parser.add_argument("--programs", nargs="+", default=PROGRAMS)
     given = benchmark.start(quick={"edges": [130.0], "programs": ["gromacs"], "builds": []})
     table = benchmark.table("peak", "`chromabuild export`: largest resident set", program="", atoms=",",
                             **{"memory, MB": ",.0f", "processor, s": ".1f", "files, MB": ",.0f"})
@@ -47,7 +50,9 @@ def main() -> None:
             for build in builds:
                 target = work / "exported"
                 words = ["structure", target / program, "--water", "1e9"] if "." in program else \
-                    [program, "-o", target]
+                    [program.removesuffix("-after"), "-o", target]
+                if "after" in program:
+                    words += ["--after", PHASE]
                 used = measured([*COMMAND, "export", *words, "--force"], work / "log", folder=build)
                 size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
                 atoms = json.loads((build / "results" / "shards" / "manifest.json").read_text())["atoms"]

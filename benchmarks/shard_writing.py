@@ -39,7 +39,8 @@ def water_brick(n_atoms):
     box = np.full(3, edge)
     return Brick(box, np.zeros(3, dtype=int), box, tiling.molecules(slots).reshape(-1, 3),
                  np.full(len(slots), template_index("HOH"), dtype=np.uint16), 3 * np.arange(len(slots)),
-                 (number + 1).astype(np.int32), names, np.zeros(len(slots), dtype=np.uint8))
+                 (number + 1).astype(np.int32), names, np.zeros(len(slots), dtype=np.uint8),
+                 np.tile(np.array([1, 0], dtype=np.int32), (len(slots), 1)))
 
 
 def cpu_time(action, repeats):

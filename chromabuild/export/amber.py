@@ -16,7 +16,15 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_control import END_PAIRS_NAME, end_pair_restraints, phase_control
-from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
+from chromabuild.export.amber_terms import (
+    SCEE,
+    SCNB,
+    pair_keys,
+    refuse_charmm_terms,
+    scales_of_pairs,
+    sides_of_water,
+    site_distances,
+)
 from chromabuild.export.blocks import atom_blocks, molecule_blocks, row_blocks, term_blocks, total
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.netcdf_file import Variable, write_netcdf
@@ -46,7 +54,10 @@ _HH_CONSTANT = 553.0
 """kcal/mol/angstrom^2 of the third side of a rigid water, which AMBER has as a bond."""
 _WATER = "WAT"
 """The residue that AMBER's programs take for a rigid water."""
-_PER_LINE = {"8d": 10, "16.8E": 5, "4s": 20}
+_FORMATS = {"8d": ("10I8", 10, "%8d"), "16.8E": ("5E16.8", 5, "%16.8E"), "4s": ("20a4", 20, "%-4.4s"),
+            "2I8": ("2I8", 2, "%8d"), "6I8": ("6I8", 6, "%8d"), "20I4": ("20I4", 20, "%4d"),
+            "9.5f": ("8(F9.5)", 8, "%9.5f")}
+"""As a section declares it, values a line, and a value."""
 _PHASE = """\
 # phase NAME PRMTOP COORDINATES
 phase() {
@@ -80,8 +91,8 @@ def export_amber(system: BuiltSystem, folder: Path, dynamics: DynamicsSection | 
 
     ``phases``: each becomes an mdin file, ten of them where its restraints change, and a command in ``run.sh``; where
     hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError for what a prmtop of AMBER's force
-    fields cannot hold: too many atoms, correction maps, Urey-Bradley terms, harmonic impropers, 1-4 pairs with
-    parameters of their own; for several masses of hydrogen, and for a restraint on nothing.
+    fields cannot hold: too many atoms, Urey-Bradley terms, harmonic impropers, 1-4 pairs with parameters of their own;
+    for several masses of hydrogen, and for a restraint on nothing.
     """
     factor = heavy_hydrogens(phases, "AMBER")
     parts = with_constant_restraints(phases)
@@ -136,18 +147,17 @@ def _commands(phases: Sequence[PlannedPhase]) -> str:
 
 
 def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
-    refuse_charmm_terms(template, "a prmtop of AMBER's force fields does not hold")
+    refuse_charmm_terms(template, "a prmtop of AMBER's force fields does not hold", has_maps=True)
     bonds, bond_values = template.bond_atoms, np.column_stack([template.bond_k, template.bond_r0])
     angles = template.angle_atoms
     angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])
     if template.rigid_water:
-        sides = {tuple(sorted(pair)): length for pair, length in zip(
-            template.constraint_atoms.tolist(), template.constraint_distance.tolist(), strict=True)}
+        sides = sides_of_water(template)
         bonds = np.vstack([bonds, [[1, 2]]])
         bond_values = np.vstack([bond_values, [[_HH_CONSTANT, sides[1, 2]]]])
         angles, angle_values = angles[:0], angle_values[:0]
         # AMBER finds the place of an extra point from its distance: it lies on the bisector.
-        sites = _site_distances(template, sides)
+        sites = site_distances(template, "AMBER")
         bonds = np.vstack([bonds, template.virtual_site_atoms[:, :2]])
         bond_values = np.vstack([bond_values, np.column_stack([np.full(len(sites), _HH_CONSTANT), sites])])
     elif len(template.virtual_site_atoms):
@@ -178,16 +188,6 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
                                                      np.zeros(len(missing)), scales[missing]])])
         gives, is_proper = (np.append(flags, np.ones(len(missing), dtype=bool)) for flags in (gives, is_proper))
     return _Terms(bonds, bond_values, angles, angle_values, atoms, values, gives, ~is_proper)
-
-
-def _site_distances(template: MoleculeTemplate, sides: dict[tuple[int, int], float]) -> np.ndarray:
-    """(sites,) angstrom from the oxygen of a rigid water with these sides."""
-    w2, w3 = template.virtual_site_w2, template.virtual_site_w3
-    atoms = template.virtual_site_atoms
-    if len(atoms) > 1 or (atoms[:, 1:] != [0, 1, 2]).any() or (np.abs(w2 - w3) > 1e-9).any() or (w2 < 0).any():
-        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for "
-                            "which AMBER has no rule: export to gromacs or openmm")
-    return 2 * w2 * np.sqrt(sides[0, 1] ** 2 - sides[1, 2] ** 2 / 4) if len(atoms) else np.zeros(0)
 
 
 def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
@@ -262,6 +262,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     for name, one in (("BONDS", bonds), ("ANGLES", angles), ("DIHEDRALS", dihedrals)):
         _write(file, f"{name}_INC_HYDROGEN", "8d", one.rows(topology, True))
         _write(file, f"{name}_WITHOUT_HYDROGEN", "8d", one.rows(topology, False))
+    _write_maps(file, topology)
     _write(file, "EXCLUDED_ATOMS_LIST", "8d", _excluded_lists(topology, exclusions))
     for title in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"):
         _write(file, title, "16.8E", [])
@@ -280,6 +281,32 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
     for title, values in (("RADII", [row.radius for row in ELEMENTS]), ("SCREEN", [row.screening for row in ELEMENTS])):
         _write(file, title, "16.8E", of_atoms([np.array(values)[row] for row in element]))
+
+
+def _write_maps(file: TextIO, topology: Topology) -> None:
+    """Correction maps, of ff19SB; nothing where there are none. They begin at -180 degrees, psi runs faster; atoms are
+    counted from 1."""
+    n = total(topology, [len(template.cmap_atoms) for template in topology.templates])
+    if not n:
+        return
+    used, which = np.unique(np.concatenate([template.cmap_map for template in topology.templates]),
+                            return_inverse=True)
+    number = np.split(which + 1, np.cumsum([len(template.cmap_map) for template in topology.templates])[:-1])
+    size = round(topology.cmap_energy.shape[1] ** 0.5)
+    _write(file, "CMAP_COUNT", "2I8", [n, len(used)])
+    _write(file, "CMAP_RESOLUTION", "20I4", np.full(len(used), size))
+    for k, energy in enumerate(topology.cmap_energy[used], 1):
+        _write(file, f"CMAP_PARAMETER_{k:02d}", "9.5f", np.roll(energy.reshape(size, size), size // 2, axis=(0, 1)))
+
+    def rows() -> Iterator[np.ndarray]:
+        for t, first, count in molecule_blocks(topology):
+            atoms = topology.templates[t].cmap_atoms.astype(np.int64)
+            if len(atoms):
+                offsets = first + 1 + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
+                moved = atoms + offsets[:, None, None]
+                yield np.concatenate([moved, np.broadcast_to(number[t][:, None], (count, len(atoms), 1))], axis=2)
+
+    _write(file, "CMAP_INDEX", "6I8", rows())
 
 
 def _signed(terms: _Terms) -> np.ndarray:
@@ -367,10 +394,8 @@ def _solute_size(topology: Topology) -> tuple[int, int]:
 
 def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
     """A section, in the columns of its format; ``values``: numbers, or blocks of them."""
-    per_line = _PER_LINE[form]
-    declared = {"8d": "10I8", "16.8E": "5E16.8", "4s": "20a4"}[form]
+    declared, per_line, cell = _FORMATS[form]
     file.write(f"%FLAG {title}\n%FORMAT({declared})\n")
-    cell = {"8d": "%8d", "16.8E": "%16.8E", "4s": "%-4.4s"}[form]
     is_blocks = isinstance(values, Iterator)
     rest, is_empty, block = [], True, per_line * 1000
     for one in values if is_blocks else [np.asarray(values)]:

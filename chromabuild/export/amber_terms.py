@@ -1,4 +1,4 @@
-"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM or ff19SB."""
+"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM."""
 
 import numpy as np
 
@@ -9,13 +9,16 @@ SCEE, SCNB = 1.2, 2.0
 """What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
 
 
-def refuse_charmm_terms(template: MoleculeTemplate, reason: str) -> None:
-    """Raise BadInputError for correction maps, Urey-Bradley terms and harmonic impropers, which ``reason``."""
-    kinds = {"correction maps (CMAP)": template.cmap_atoms, "Urey-Bradley terms": template.urey_bradley_atoms,
-             "harmonic impropers": template.improper_atoms}
+def refuse_charmm_terms(template: MoleculeTemplate, reason: str, has_maps: bool = False) -> None:
+    """Raise BadInputError for correction maps unless ``has_maps``, Urey-Bradley terms and harmonic impropers, which
+    ``reason``."""
+    kinds = {"correction maps (CMAP)": template.cmap_atoms[:0] if has_maps else template.cmap_atoms,
+             "Urey-Bradley terms": template.urey_bradley_atoms, "harmonic impropers": template.improper_atoms}
     found = [kind for kind, atoms in kinds.items() if len(atoms)]
     if found:
-        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else "gromacs or openmm"
+        is_amber = not (len(template.urey_bradley_atoms) or len(template.improper_atoms))
+        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else \
+            "gromacs, openmm, amber, namd or genesis" if is_amber else "gromacs or openmm"
         raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to {others}, "
                             "or choose dynamics.force_field amber14 or amber-bsc1")
 
@@ -26,7 +29,7 @@ def refuse_sites(topology: Topology, program: str) -> None:
         template = topology.templates[t]
         if len(template.virtual_site_atoms):
             raise BadInputError(f"{template.name} has a virtual site, which the export to {program} does not write: "
-                                "export to amber, gromacs or openmm, or choose solvate.water = tip3p")
+                                "export to amber, gromacs, lammps or openmm, or choose solvate.water = tip3p")
 
 
 def pair_keys(pairs: np.ndarray, n: int) -> np.ndarray:
@@ -55,3 +58,22 @@ def scales_of_pairs(topology: Topology, template: MoleculeTemplate) -> np.ndarra
         raise BadInputError(f"{template.name} has 1-4 pairs with parameters of their own, which AMBER's "
                             "force fields have not: export to another program")
     return result.round(6)
+
+
+def sides_of_water(template: MoleculeTemplate) -> dict[tuple[int, int], float]:
+    """Lengths of the sides of a rigid water, angstrom, by their atoms."""
+    return {tuple(sorted(pair)): length for pair, length in zip(
+        template.constraint_atoms.tolist(), template.constraint_distance.tolist(), strict=True)}
+
+
+def site_distances(template: MoleculeTemplate, program: str) -> np.ndarray:
+    """(sites,) angstrom from the oxygen of a rigid water: programs find sites on the bisector by that.
+
+    Raises BadInputError for another place.
+    """
+    w2, w3, sides = template.virtual_site_w2, template.virtual_site_w3, sides_of_water(template)
+    atoms = template.virtual_site_atoms
+    if len(atoms) > 1 or (atoms[:, 1:] != [0, 1, 2]).any() or (np.abs(w2 - w3) > 1e-9).any() or (w2 < 0).any():
+        raise BadInputError(f"{template.name} has a virtual site that is not on the bisector before the oxygen, for "
+                            f"which {program} has no rule: export to gromacs or openmm")
+    return 2 * w2 * np.sqrt(sides[0, 1] ** 2 - sides[1, 2] ** 2 / 4) if len(atoms) else np.zeros(0)

@@ -8,9 +8,31 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.solute import Solute
 
 
-def read_frame(path: Path, number: int, n_atoms: int) -> tuple[np.ndarray, np.ndarray]:
-    """(atoms, 3) positions in a frame of a DCD file, of which the first ``n_atoms`` are the solute, and (3,) the box;
-    angstrom, 0 without a periodic one. ``number``: from 1, or from -1, the last, backwards.
+class FrameOnDisk:
+    """(n, 3) positions, angstrom, in a frame of a DCD file: slices of them are read, the rest takes no memory."""
+
+    def __init__(self, path: Path, n: int, begin: int, order: str) -> None:
+        """``begin``: where the record of x begins; ``order`` of bytes: ``<`` or ``>``."""
+        self._path, self._n, self._begin, self._kind = path, n, begin, f"{order}f4"
+
+    def __len__(self) -> int:
+        return self._n
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """(k, 3) float64 of a slice without steps."""
+        first, end, _ = rows.indices(self._n)
+        axes = [np.fromfile(self._path, self._kind, max(end - first, 0), offset=self._begin + 4 * first + 4
+                            + axis * (4 * self._n + 8)) for axis in range(3)]
+        return np.stack(axes, axis=1).astype(np.float64)
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        """All of them in memory."""
+        return self[:]
+
+
+def read_frame(path: Path, number: int, n_atoms: int) -> tuple[FrameOnDisk, np.ndarray]:
+    """Positions in a frame of a DCD file, of which the first ``n_atoms`` are the solute, and (3,) the box; angstrom, 0
+    without a periodic one. ``number``: from 1, or from -1, the last, backwards.
 
     Raises BadInputError for a file that cannot be read, is of another build, or has no such frame.
     """
@@ -22,14 +44,21 @@ def read_frame(path: Path, number: int, n_atoms: int) -> tuple[np.ndarray, np.nd
             if not 1 <= abs(number) <= count:
                 raise BadInputError(f"{path} has no frame {number}: it holds {count}, counted from 1, or from -1, the "
                                     "last, backwards")
-            file.seek(number - 1 if number > 0 else count + number)
-            frame = file.read()
+            place = number - 1 if number > 0 else count + number
+            begin = file._header_size + (place and file._firstframesize + (place - 1) * file._framesize)
+            has_cell = file.is_periodic
+        with open(path, "rb") as raw:
+            raw.seek(begin)
+            head = raw.read(56)
     except (OSError, EOFError) as error:
         raise BadInputError(f"{path} cannot be read as a trajectory ({error}): run chromabuild run again") from error
     if atoms < n_atoms:
         raise BadInputError(f"{path} holds {atoms:,} atoms and the solute has {n_atoms:,}: they are not of one build, "
                             "run chromabuild run again")
-    return frame.xyz.astype(np.float64), np.asarray(frame.unitcell[[0, 2, 5]], dtype=np.float64)
+    order = "<" if int.from_bytes(head[:4], "little") in (48, 4 * atoms) else ">"
+    # Lengths of edges, in CHARMM's order: A, gamma, B, beta, alpha, C.
+    box = np.frombuffer(head, f"{order}f8", 6, 4)[[0, 2, 5]].astype(float) if has_cell else np.zeros(3)
+    return FrameOnDisk(path, atoms, begin + (56 if has_cell else 0), order), box
 
 
 def gathered(position: np.ndarray, solute: Solute, box: np.ndarray, reference: np.ndarray) -> np.ndarray:

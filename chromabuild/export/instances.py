@@ -14,8 +14,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from chromabuild.export.region import residues_of
-from chromabuild.export.structure import entity_of_molecules, write_structure
+from chromabuild.export.structure import write_structure
 from chromabuild.molecule.colours import STRAND_COLOURS, Colour, molecule_colours
+from chromabuild.molecule.entities import entity_of_molecules
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import protein_of_molecules
 

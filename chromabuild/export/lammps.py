@@ -15,8 +15,9 @@ from scipy.sparse import coo_array, csr_array
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
-from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, refuse_sites, scales_of_pairs
+from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
 from chromabuild.export.blocks import molecule_blocks, row_blocks
+from chromabuild.export.implicit_sites import without_sites
 from chromabuild.export.lammps_input import RigidTypes, energy_input, phase_input, settings_input, styles_input
 from chromabuild.export.parts import (
     heavy_hydrogens,
@@ -73,7 +74,7 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     Raises BadInputError for terms of the CHARMM force field, 1-4 pairs other than AMBER's, too many atoms, several
     masses of hydrogen, and for a restraint on nothing.
     """
-    refuse_sites(system.topology, "LAMMPS")
+    system, site = without_sites(system, "LAMMPS")
     topology = system.topology
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for LAMMPS (at most {LARGEST:,}): export --part "
@@ -84,6 +85,9 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     factor = heavy_hydrogens(phases, "LAMMPS")
     groups = held_groups(phases, topology)
     options = nonbonded_options(dynamics, system.box)
+    if site is not None and options.is_switched:
+        raise BadInputError("LAMMPS truncates Lennard-Jones in four-point water: leave out dynamics.switch_distance, "
+                            "or export to another program")
     used = np.unique(topology.run_template).tolist()
     heavy = masses_of_molecules(topology, factor)
     kinds, which = np.unique(np.concatenate([np.column_stack([
@@ -95,12 +99,15 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     angles = _Table.of([np.column_stack([t.angle_k, t.angle_theta0, np.full(len(t.angle_k), t.rigid_water)])
                         for t in topology.templates])
     torsions = _Table.of([np.column_stack([t.dihedral_k, t.dihedral_n, t.dihedral_phase]) for t in topology.templates])
+    # Types, from 1, of oxygen, hydrogen, their bond and their angle, and where the oxygen's charge is.
+    water = None if site is None else (*(kind[site.template][:2] + 1).tolist(), int(bonds.of_template[site.template][0])
+                                       + 1, int(angles.of_template[site.template][0]) + 1, site.distance)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_path(folder / "system.data") as part, open(part, "w", encoding="ascii") as file:
         _write_data(file, system, kinds, kind, bonds, angles, torsions)
     ranges = MoleculeRuns.of(topology).ranges(dynamics.trajectory_selection)
-    texts = {"start.in": styles_input(topology, kinds[:, 0].astype(int), options, groups, ranges),
-             "settings.in": settings_input(topology.coulomb_constant, dynamics, options),
+    texts = {"start.in": styles_input(topology, kinds[:, 0].astype(int), options, groups, ranges, water),
+             "settings.in": settings_input(topology.coulomb_constant, dynamics, options, site is not None),
              "energy.in": energy_input()}
     parts = with_constant_restraints(phases)
     rigid = RigidTypes(*(np.flatnonzero(table.values[:, 2]) + 1 for table in (bonds, angles)))

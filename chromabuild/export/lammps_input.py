@@ -24,6 +24,8 @@ _NO_FORCE = 1e-9
 """kcal/mol/angstrom^2: keeps the places of a group that is held again later."""
 _RANGES_A_LINE, _ENERGIES = 8, "ebond eangle edihed evdwl ecoul elong pe"
 _LARGEST_SEED = 900_000_000
+_WATER_REACH = 1.5
+"""Angstrom, more than a bond of water and the distance of its charge from the oxygen."""
 
 
 @dataclass(frozen=True)
@@ -36,16 +38,19 @@ class RigidTypes:
 
 
 def styles_input(topology: Topology, lj_type: np.ndarray, options: NonbondedOptions, groups: Mapping[str, np.ndarray],
-                 trajectory: Sequence[tuple[int, int]]) -> str:
+                 trajectory: Sequence[tuple[int, int]], water: tuple[int, int, int, int, float] | None = None) -> str:
     """Units, styles and the data file, coefficients that no rule gives, and groups of atoms.
 
     ``lj_type``: (types,) Lennard-Jones types of the types of atoms; ``groups``: atoms from 0; ``trajectory``: first and
-    last atom, from 1, of each stretch of the trajectory.
+    last atom, from 1, of each stretch of the trajectory; ``water``: of four points, the types of its oxygen, hydrogen,
+    bond and angle, and the distance (angstrom) of the oxygen's charge.
     """
     pair = f"lj/cut/coul/long {options.cutoff:g}"
     if options.is_switched:
         style = "lj/charmmfsw/coul/long" if options.force_switch else "lj/charmm/coul/long"
         pair = f"{style} {options.switch_distance:g} {options.cutoff:g}"
+    if water is not None:
+        pair = "lj/cut/tip4p/long {} {} {} {} {:.10g}".format(*water) + f" {options.cutoff:g}"
     lines = ["# chromabuild: the force field", "units real", "boundary p p p", "atom_style full", "bond_style harmonic",
              "angle_style harmonic", "dihedral_style fourier", f"pair_style {pair}",
              "pair_modify mix arithmetic tail no", f"special_bonds lj 0 0 {1 / SCNB:.10g} coul 0 0 {1 / SCEE:.10g}",
@@ -63,13 +68,19 @@ def styles_input(topology: Topology, lj_type: np.ndarray, options: NonbondedOpti
     return "\n".join([*lines, *_group(TRAJECTORY_GROUP, trajectory)]) + "\n"
 
 
-def settings_input(coulomb_constant: float, dynamics: DynamicsSection, options: NonbondedOptions) -> str:
-    """What a restart file does not keep: PPPM, lists of neighbours, and the Coulomb constant of the force field."""
+def settings_input(coulomb_constant: float, dynamics: DynamicsSection, options: NonbondedOptions,
+                   has_sites: bool = False) -> str:
+    """What a restart file does not keep: PPPM, lists of neighbours, and the Coulomb constant of the force field.
+
+    ``has_sites``: of four-point water.
+    """
     mesh = " ".join(map(str, options.grid))
+    # The charge of an oxygen of the next domain is found from its hydrogens.
+    reach = f"comm_modify cutoff {options.cutoff + dynamics.pairlist_buffer + _WATER_REACH:g}\n" if has_sites else ""
     return f"""\
 # chromabuild: settings of every run
-dielectric {COULOMB_CONSTANT / coulomb_constant:.9f}  # LAMMPS' Coulomb constant becomes that of the force field
-kspace_style pppm 1e-5
+{reach}dielectric {COULOMB_CONSTANT / coulomb_constant:.9f}  # LAMMPS' Coulomb constant becomes that of the force field
+kspace_style {"pppm/tip4p" if has_sites else "pppm"} 1e-5
 kspace_modify gewald {options.alpha:.8f} mesh {mesh} order {min(dynamics.pme_spline_order, 7)}
 neighbor {dynamics.pairlist_buffer:g} bin
 neigh_modify delay 0 every 1 check yes

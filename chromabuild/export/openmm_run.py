@@ -131,7 +131,7 @@ def add_reporters(simulation: app.Simulation, folder: Path, phase: dict, groups:
     if phase["trajectory_period"]:
         simulation.reporters.append(app.DCDReporter(
             str(folder / f"{stem}.dcd"), phase["trajectory_period"], enforcePeriodicBox=True,
-            atomSubset=groups["trajectory"].tolist()))
+            atomSubset=[atom for first, end in groups["trajectory"].tolist() for atom in range(first, end)]))
     simulation.reporters.append(app.CheckpointReporter(
         str(folder / f"{phase['name']}.checkpoint.xml"), checkpoint_period, writeState=True))
 

@@ -16,8 +16,9 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.export.instances import instanced_entities
 from chromabuild.export.parts import stretches_of
-from chromabuild.export.structure import entity_of_molecules, write_structure
+from chromabuild.export.structure import write_structure
 from chromabuild.molecule.colours import hexadecimal, molecule_colours
+from chromabuild.molecule.entities import entity_of_molecules
 from chromabuild.molecule.solute import Solute
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from chromabuild.export.blocks import ATOMS_AT_ONCE
 from chromabuild.export.psf import ResidueLabel, labelled_runs
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import Solute
-from chromabuild.shards import StoredPositions
+from chromabuild.shards import StoredVectors
 from chromabuild.shards.selection import parse_selection
 
 
@@ -82,7 +82,7 @@ class _Copies:
         return np.array([number for _, number in self._labels])[self.residue]
 
 
-def molecules_chosen(text: str, topology: Topology, solute: Solute | None, position: np.ndarray | StoredPositions,
+def molecules_chosen(text: str, topology: Topology, solute: Solute | None, position: np.ndarray | StoredVectors,
                      box: np.ndarray) -> ChosenMolecules:
     """The molecules of which a selection has an atom; other arguments as a ``BuiltSystem`` has them.
 
@@ -106,7 +106,7 @@ def molecules_chosen(text: str, topology: Topology, solute: Solute | None, posit
     return ChosenMolecules([np.concatenate([np.zeros(0, dtype=np.int64), *parts]) for parts in found], selected)
 
 
-def _copies(topology: Topology, solute: Solute | None, position: np.ndarray | StoredPositions
+def _copies(topology: Topology, solute: Solute | None, position: np.ndarray | StoredVectors
             ) -> Iterator[tuple[int, _Copies]]:
     """All molecules, by run, in blocks."""
     for run, (template, count, first, label) in enumerate(labelled_runs(topology, solute)):

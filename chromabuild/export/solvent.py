@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from chromabuild.export.blocks import molecule_blocks
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.forcefield.topology_file import Topology
-from chromabuild.shards import StoredPositions
+from chromabuild.shards import StoredVectors
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class SolventKind:
         return np.concatenate([np.zeros((0, len(self.names), 3)), *self.blocks()])
 
 
-def solvent_near(topology: Topology, position: np.ndarray | StoredPositions, box: np.ndarray, solute: np.ndarray,
+def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: np.ndarray, solute: np.ndarray,
                  distance: float) -> list[SolventKind]:
     """Waters and ions whose first atom is within a ``distance`` of one of ``solute`` (n, 3), in the image next to it.
 

@@ -5,8 +5,10 @@ and an instance of an entity, molecules of one sequence of the same; ``auth_asym
 segments and residue numbers of all other files of ours.
 """
 
+import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import gemmi
@@ -16,10 +18,13 @@ from chromabuild import __version__
 from chromabuild.analysis.secondary_structure import Stretch, stretches
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.export.blocks import row_blocks
 from chromabuild.export.solvent import SolventKind, solvent_lines
+from chromabuild.molecule.entities import chain_name, entity_of_molecules, place_in_molecule
 from chromabuild.molecule.residues import library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
-from chromabuild.shards import binary_cif
+from chromabuild.shards import StoredPositions, binary_cif
+from chromabuild.shards.binary_cif_blocks import BlockColumn, Blocks, write_file
 
 LARGEST_PDB = 99_999
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -58,6 +63,10 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
             "struct_asym": [(chain, str(entity), "?") for entity, chain in enumerate(chains, first)]}
     nonpoly = [(str(entity), name, kind.residue) for entity, (kind, name) in
                enumerate(zip(solvent, names, strict=True), first)]
+    rows |= _components([(kind.residue, "non-polymer", "?", "?", zip(kind.names, kind.elements, strict=True))
+                         for kind in solvent])
+    known = {own for name, _, own_rows in categories if name == "atom_type" for own in own_rows}
+    rows["atom_type"] = [row for row in rows["atom_type"] if row not in known]
     return [*((name, items, [*own, *rows.get(name, [])]) for name, items, own in categories),
             ("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"], nonpoly)]
 
@@ -65,19 +74,6 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
 def _solvent_chains(solute: Solute, solvent: Sequence[SolventKind]) -> list[str]:
     """One a kind, behind those of the molecules."""
     return [chain_name(len(solute.molecule_name) + k) for k in range(len(solvent))]
-
-
-def chain_name(number: int) -> str:
-    """A, B, ..., Z, AA, AB, ... of molecules from 0.
-
-    >>> chain_name(0), chain_name(25), chain_name(26), chain_name(701), chain_name(702)
-    ('A', 'Z', 'AA', 'ZZ', 'AAA')
-    """
-    text, number = "", number + 1
-    while number:
-        number, digit = divmod(number - 1, 26)
-        text = _LETTERS[digit] + text
-    return text
 
 
 def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category]:
@@ -125,23 +121,30 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
         ("struct_asym", ["id", "entity_id", "details"],
          [(chain, str(entity), "?" if nucleosome < 0 else f"nucleosome {nucleosome + 1}") for chain, entity, nucleosome
           in zip(chains, entities, solute.molecule_nucleosome.tolist(), strict=True)])]
+    components = _components(_monomers(solute))
+    categories += [("chem_comp", ["id", "type", "mon_nstd_flag", "mon_nstd_parent_comp_id"], components["chem_comp"]),
+                   ("chem_comp_atom", ["comp_id", "atom_id", "type_symbol"], components["chem_comp_atom"]),
+                   ("atom_type", ["symbol"], components["atom_type"])]
     found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] for stretch in stretches(solute, k)]
     helices = [(k, stretch) for k, stretch in found if stretch.kind == "helix"]
     strands = [(k, stretch) for k, stretch in found if stretch.kind == "strand"]
-    ends = ["comp_id", "asym_id", "seq_id"]
+    ends = [f"{end}_{item}" for end in ("beg", "end") for item in (
+        "label_comp_id", "label_asym_id", "label_seq_id", "auth_asym_id", "auth_seq_id")]
 
     def columns(molecule: int, stretch: Stretch) -> tuple[str, ...]:
-        return tuple(value for end in (stretch.first, stretch.last)
-                     for value in (sequences[molecule][end], chains[molecule], str(end + 1)))
+        found: list[str] = []
+        for end in (stretch.first, stretch.last):
+            k = int(first[molecule]) + end
+            found += [sequences[molecule][end], chains[molecule], str(end + 1),
+                      solute.segment_name[solute.residue_segment[k]], str(solute.residue_number[k])]
+        return tuple(found)
 
     if helices:
-        categories.append(("struct_conf", ["id", "conf_type_id", *(f"{end}_label_{item}" for end in ("beg", "end")
-                                                                   for item in ends)],
+        categories.append(("struct_conf", ["id", "conf_type_id", *ends],
                            [(f"HELX{n}", "HELX_P", *columns(*row)) for n, row in enumerate(helices, 1)]))
         categories.append(("struct_conf_type", ["id"], [("HELX_P",)]))
     if strands:
-        categories.append(("struct_sheet_range", ["sheet_id", "id", *(f"{end}_label_{item}" for end in ("beg", "end")
-                                                                      for item in ends)],
+        categories.append(("struct_sheet_range", ["sheet_id", "id", *ends],
                            [(f"S{n}", "1", *columns(*row)) for n, row in enumerate(strands, 1)]))
         categories.append(("struct_sheet", ["id"], [(f"S{n}",) for n in range(1, len(strands) + 1)]))
     modified = _modified_residues(solute, chains)
@@ -159,6 +162,31 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
                            [(f"{kind}{kinds[:k].count(kind) + 1}", kind, *row) for k, (kind, *row) in enumerate(rows)]))
         categories.append(("struct_conn_type", ["id"], [(kind,) for kind in dict.fromkeys(kinds)]))
     return categories
+
+
+def _monomers(solute: Solute) -> list[tuple[str, str, str, str, Iterator[tuple[str, str]]]]:
+    """Name, type, whether it is standard, parent, and atoms with elements, of each residue of the library that is
+    there; ends of chains are residues of their own, with the same name."""
+    library, rows = list(residue_library().values()), []
+    for k in np.unique(solute.residue_template).tolist():
+        template = library[k]
+        peptide = "peptide linking" if template.pdb_name == "GLY" else "L-peptide linking"
+        parent = "?" if template.is_standard else residue_library()[template.parent].pdb_name
+        rows.append((template.pdb_name, "DNA linking" if template.kind == "nucleotide" else peptide,
+                     "y" if template.is_standard else "n", parent, zip(template.atoms, template.elements, strict=True)))
+    return rows
+
+
+def _components(rows: Sequence[tuple[str, str, str, str, Iterable[tuple[str, str]]]]
+                ) -> dict[str, list[tuple[str, ...]]]:
+    """Rows of the categories of chemical components, each once, of what ``_monomers`` gives."""
+    components, atoms, elements = {}, {}, {}
+    for name, *about, own in rows:
+        components[name, *about] = None
+        for atom, element in own:
+            atoms[name, atom, element.upper()] = None
+            elements[(element.upper(),)] = None
+    return {"chem_comp": list(components), "chem_comp_atom": list(atoms), "atom_type": list(elements)}
 
 
 def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
@@ -191,16 +219,6 @@ def _modified_residues(solute: Solute, chains: list[str]) -> list[tuple[str, ...
     return rows
 
 
-def entity_of_molecules(solute: Solute) -> list[int]:
-    """Entity of each molecule, from 1: molecules of one sequence and name are instances of the same."""
-    known: dict[tuple[str, bytes], int] = {}
-    first = solute.molecule_first_residue
-    names = np.array([template.pdb_name for template in residue_library().values()])
-    _, kind = np.unique(names, return_inverse=True)  # ends and protonation states are the same residue
-    return [known.setdefault((name, kind[solute.residue_template[a:b]].tobytes()), len(known) + 1)
-            for name, a, b in zip(solute.molecule_name, first[:-1], first[1:], strict=True)]
-
-
 class _Atoms:
     """Columns of atom_site, of residues and of the library's atoms; atoms are looked up in blocks."""
 
@@ -212,10 +230,7 @@ class _Atoms:
         self.elements = [element.upper() for template in library for element in template.elements]
         self.residue_names = [template.pdb_name for template in library]
         self.groups = ["ATOM" if template.is_standard else "HETATM" for template in library]
-        first = solute.molecule_first_residue
-        self.molecule = np.repeat(np.arange(len(first) - 1), np.diff(first))
-        self.place = np.arange(solute.n_residues) - first[self.molecule] + 1
-        """(r,) from 1 in its molecule."""
+        self.molecule, self.place = place_in_molecule(solute)
         self.entity = entity_of_molecules(solute)
 
     def library_atom(self, atoms: slice, residue: np.ndarray) -> np.ndarray:
@@ -294,55 +309,78 @@ def _atom_lines(solute: Solute) -> Iterator[list[str]]:
 
 
 def _write_binary(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
-    atoms, own = _Atoms(solute), solute.n_atoms
-    n = own + sum(kind.n_atoms for kind in solvent)
-    entities, behind = max(atoms.entity) + 1, _solvent_chains(solute, solvent)
+    described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
+                                           for item, values in zip(items, zip(*rows, strict=True), strict=True)])
+                 for name, items, rows in categories]
+    n = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
+    with atomic_path(path) as part:
+        write_file(part, "CHROMABUILD", [*described, ("_atom_site", n, _atom_columns(solute, solvent, path.parent))])
 
-    def texts(item: str, values: list[str], which: np.ndarray, more: list[list[str]]) -> dict:
-        """A column of texts; ``more``: those of the atoms of a molecule of each kind of solvent."""
-        rows = [which, *(len(values) + sum(map(len, more[:k])) + np.tile(np.arange(len(kind.names)), kind.count)
-                         for k, kind in enumerate(solvent))]
-        return binary_cif.texts(item, *_distinct([*values, *(one for kind in more for one in kind)],
-                                                 np.concatenate(rows)))
+
+def _atom_columns(solute: Solute, solvent: Sequence[SolventKind], folder: Path) -> list[dict | BlockColumn]:
+    """Columns of atom_site, in blocks; positions wait in ``folder``."""
+    atoms = _Atoms(solute)
+    n = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
+    position, first = StoredPositions(n, folder), 0
+    own = (np.asarray(solute.position[rows], dtype=float) for rows in row_blocks(solute.n_atoms))
+    for block in itertools.chain(own, (block.reshape(-1, 3) for kind in solvent for block in kind.blocks())):
+        position.put(first, np.round(1000 * block))
+        first += len(block)
+
+    def column(of_residue: np.ndarray | None, of_kind: Callable[[int, np.ndarray], np.ndarray]) -> Blocks:
+        """Values of the solute's residues, None: places of atoms in the library, then of molecules (m,) of each kind of
+        solvent, (m, atoms)."""
+        def blocks() -> Iterator[np.ndarray]:
+            for rows in row_blocks(solute.n_atoms):
+                residue = solute.atom_residue[rows]
+                yield atoms.library_atom(rows, residue) if of_residue is None else of_residue[residue]
+            for k, kind in enumerate(solvent):
+                for some in row_blocks(kind.count):
+                    yield of_kind(k, np.arange(some.start, some.stop)).ravel()
+        return blocks
+
+    def texts(item: str, values: list[str], of_residue: np.ndarray | None, more: list[list[str]]) -> BlockColumn:
+        """``more``: those of the atoms of a molecule of each kind of solvent."""
+        first = np.cumsum([len(values), *map(len, more)])
+        distinct, place = _distinct([*values, *itertools.chain(*more)], np.arange(first[-1]))
+        of_own = None if of_residue is None else of_residue.astype(np.int64)
+        blocks = column(of_own, lambda k, some: np.tile(np.arange(first[k], first[k + 1]), len(some)))
+        return BlockColumn(item, lambda: (place[block] for block in blocks()), distinct=distinct)
 
     def alike(of_kinds: Sequence[str]) -> list[list[str]]:
         return [[one] * len(kind.names) for one, kind in zip(of_kinds, solvent, strict=True)]
 
-    def numbers(item: str, values: np.ndarray, more: list[np.ndarray], **how: bool | np.ndarray) -> dict:
-        return binary_cif.integers(item, np.concatenate([values.astype(np.int64), *more]), **how)
+    def numbers(of_residue: np.ndarray, of_molecule: Callable[[np.ndarray], np.ndarray]) -> Blocks:
+        return column(of_residue.astype(np.int64),
+                      lambda k, some: np.repeat(of_molecule(some), len(solvent[k].names)))
 
-    residue = solute.atom_residue
-    library_atom = atoms.library_atom(slice(0, own), residue)
-    molecule = atoms.molecule[residue]
+    entities, behind = max(atoms.entity) + 1, _solvent_chains(solute, solvent)
     chains = [chain_name(k) for k in range(len(solute.molecule_name))]
-    position = np.round(1000 * np.concatenate([np.asarray(solute.position, dtype=float), *(
-        kind.position.reshape(-1, 3) for kind in solvent)])).astype(np.int64)
-    counted = [np.repeat(np.arange(1, kind.count + 1), len(kind.names)) for kind in solvent]
-    is_solvent = np.arange(n) >= own
-    residues = [kind.residue for kind in solvent]
-    columns = [
-        texts("group_PDB", atoms.groups, solute.residue_template[residue], alike(["HETATM"] * len(solvent))),
-        binary_cif.integers("id", np.arange(1, n + 1), delta=True),
-        texts("type_symbol", atoms.elements, library_atom, [kind.elements for kind in solvent]),
-        texts("label_atom_id", atoms.names, library_atom, [kind.names for kind in solvent]),
+    of_solute = np.zeros(solute.n_residues)
+    return [
+        texts("group_PDB", atoms.groups, solute.residue_template, alike(["HETATM"] * len(solvent))),
+        BlockColumn("id", lambda: (np.arange(rows.start, rows.stop) + 1 for rows in row_blocks(n)),
+                    as_differences=True, as_runs=True),
+        texts("type_symbol", atoms.elements, None, [kind.elements for kind in solvent]),
+        texts("label_atom_id", atoms.names, None, [kind.names for kind in solvent]),
         binary_cif.absent("label_alt_id", ".", n),
-        texts("label_comp_id", atoms.residue_names, solute.residue_template[residue], alike(residues)),
-        texts("label_asym_id", chains, molecule, alike(behind)),
-        texts("label_entity_id", [str(entity) for entity in atoms.entity], molecule,
+        texts("label_comp_id", atoms.residue_names, solute.residue_template, alike([kind.residue for kind in solvent])),
+        texts("label_asym_id", chains, atoms.molecule, alike(behind)),
+        texts("label_entity_id", [str(entity) for entity in atoms.entity], atoms.molecule,
               alike([str(entities + k) for k in range(len(solvent))])),
-        numbers("label_seq_id", atoms.place[residue], [0 * one for one in counted], run_length=True,
-                mask=is_solvent.astype(np.uint8) if solvent else None),
+        BlockColumn("label_seq_id", numbers(atoms.place, np.zeros_like), as_runs=True,
+                    mask=numbers(of_solute, np.ones_like) if solvent else None),
         binary_cif.absent("pdbx_PDB_ins_code", "?", n),
-        *(binary_cif.thousandths(f"Cartn_{axis}", position[:, k]) for k, axis in enumerate("xyz")),
+        *(BlockColumn(f"Cartn_{axis}", partial(_thousandths, position, k), as_differences=True, factor=1000)
+          for k, axis in enumerate("xyz")),
         binary_cif.constant("occupancy", 1, n), binary_cif.constant("B_iso_or_equiv", 0, n),
-        numbers("auth_seq_id", solute.residue_number[residue], counted, run_length=True),
-        texts("auth_asym_id", solute.segment_name, solute.residue_segment[residue], alike(behind)),
-        binary_cif.integers("pdbx_PDB_model_num", np.ones(n, dtype=np.int8), run_length=True)]
-    described = [(f"_{name}", len(rows), [binary_cif.texts(item, *_distinct(list(values), np.arange(len(rows))))
-                                           for item, values in zip(items, zip(*rows, strict=True), strict=True)])
-                 for name, items, rows in categories]
-    with atomic_path(path) as part:
-        part.write_bytes(binary_cif.file_bytes("CHROMABUILD", [*described, ("_atom_site", n, columns)]))
+        BlockColumn("auth_seq_id", numbers(solute.residue_number, lambda some: some + 1), as_runs=True),
+        texts("auth_asym_id", solute.segment_name, solute.residue_segment, alike(behind)),
+        binary_cif.constant("pdbx_PDB_model_num", 1, n, integer=True)]
+
+
+def _thousandths(position: StoredPositions, axis: int) -> Iterator[np.ndarray]:
+    return (np.round(1000 * position[rows][:, axis]).astype(np.int64) for rows in row_blocks(len(position)))
 
 
 def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarray]:

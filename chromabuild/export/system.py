@@ -1,18 +1,19 @@
 """A built system as exports take it."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from chromabuild.base.errors import IntegrityError
-from chromabuild.export.blocks import ATOMS_AT_ONCE
+from chromabuild.export.blocks import ATOMS_AT_ONCE, molecule_blocks
 from chromabuild.export.region import residues_of
 from chromabuild.export.selection import ChosenMolecules, molecules_chosen
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.molecule.solute import Solute
-from chromabuild.shards import StoredPositions
+from chromabuild.shards import StoredVectors
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,13 @@ class BuiltSystem:
     """Force field, places and names of the atoms, in global order."""
 
     topology: Topology
-    position: np.ndarray | StoredPositions
+    position: np.ndarray | StoredVectors
     """(n, 3) angstrom, in memory or on disk: exports take slices."""
     box: np.ndarray
     """(3,) edges, angstrom."""
     solute: Solute | None = None
     """Whose residues bear their numbers; None: copies of a molecule repeat those of their template."""
-    velocity: np.ndarray | None = None
+    velocity: np.ndarray | StoredVectors | None = None
     """(n, 3) angstrom/ps; None: they are to be drawn."""
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class BuiltSystem:
         return replace(self, topology=part, position=self._rows(self.position, chosen), solute=self._solute_of(chosen),
                        velocity=None if self.velocity is None else self._rows(self.velocity, chosen))
 
-    def _rows(self, values: np.ndarray | StoredPositions, chosen: ChosenMolecules) -> np.ndarray:
+    def _rows(self, values: np.ndarray | StoredVectors, chosen: ChosenMolecules) -> np.ndarray:
         """Those of the chosen molecules among values (n, 3)."""
         first, pieces = self.topology.run_first_atom.tolist(), []
         for rows, start, end, count in zip(chosen.of_run, first[:-1], first[1:], self.topology.run_count.tolist(),
@@ -82,21 +83,20 @@ class BuiltSystem:
         return residues_of(self.solute, [(k, np.arange(first[k], first[k + 1])) for k in number.tolist()]) \
             if len(number) else None
 
-    def whole(self) -> "BuiltSystem":
+    def whole(self, folder: Path) -> "BuiltSystem":
         """The same with molecules in one piece, each around the image of its first atom that is given: programs may not
-        look for images along bonds."""
-        position, topology = self.position.copy(), self.topology
+        look for images along bonds. Positions are on disk, as ``StoredVectors`` in ``folder``."""
+        position, topology = StoredVectors(len(self.position), folder), self.topology
         predecessors = [_predecessors(template) for template in topology.templates]
-        for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
-                                   topology.run_first_atom.tolist(), strict=False):
+        for t, first, count in molecule_blocks(topology):
             before, n = predecessors[t], topology.templates[t].n_atoms
-            molecules = position[first:first + count * n].reshape(count, n, 3)
+            molecules = np.array(self.position[first:first + count * n]).reshape(count, n, 3)
             edges = np.round((molecules - molecules[:, before]) / self.box)
             # Each atom adds what its predecessors have, twice as many of them every time.
             while (before != before[before]).any():
                 edges += edges[:, before]
                 before = before[before]
-            molecules -= edges * self.box
+            position.put(first, (molecules - edges * self.box).reshape(-1, 3))
         return replace(self, position=position)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.needs import OPENMM_BYTES_PER_ATOM
 from chromabuild.pipeline.results import Results, open_results, phase_done
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from chromabuild.export.solvent import SolventKind
     from chromabuild.export.system import BuiltSystem
     from chromabuild.molecule.solute import Solute
-    from chromabuild.shards import StoredPositions
+    from chromabuild.shards import StoredVectors
     from chromabuild.simulate.end_pairs import EndBond
     from chromabuild.simulate.protocol import PlannedPhase
     from mesoscale.scaffold import Scaffold
@@ -61,6 +62,8 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
         told = {"part": part, "selected atoms": chosen.selected,
                 "net charge": f"{system.topology.net_charge:+.2f} e",
                 **({"restraints left out": ", ".join(dropped)} if dropped else {})}
+    if program == "openmm":
+        told["memory of OpenMM"] = f"{OPENMM_BYTES_PER_ATOM * system.topology.n_atoms / 1e9:.1f} GB"
     paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, **told, "coordinates": after or "as built",
             "files": [str(path.relative_to(folder)) for path in paths]}
@@ -236,7 +239,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
     from chromabuild.export.system import BuiltSystem
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.shards import store_shards
-    from chromabuild.simulate.restart_file import read_restart
+    from chromabuild.simulate.restart_file import store_restart
 
     topology = Topology.read(results.folder / "topology.h5")
     try:
@@ -247,13 +250,13 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
         box, position = store_shards(results.folder / "shards")
         return BuiltSystem(topology, position, box, solute)
     phase = phase_done(results, after)
-    end = read_restart(phase.restart, topology.n_atoms)
+    end = store_restart(phase.restart, topology.n_atoms, results.folder)
     velocity = end.velocity if phase.kind == "dynamics" else None
-    return BuiltSystem(topology, end.position, end.box, solute, velocity).whole()
+    return BuiltSystem(topology, end.position, end.box, solute, velocity).whole(results.folder)
 
 
 def _state(results: Results, solute: "Solute", after: str | None,
-           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray | StoredPositions]":
+           frame: int | None) -> "tuple[np.ndarray, np.ndarray, np.ndarray | StoredVectors]":
     """(n, 3) of the solute with its molecules together as they were built, the box (3,), and (atoms, 3) of all atoms
     that are there: in the shards, at the end of a phase, or in a frame of it."""
     from chromabuild.export.frame import gathered, read_frame
@@ -265,9 +268,9 @@ def _state(results: Results, solute: "Solute", after: str | None,
         return built[:n], built_box, built
     phase = phase_done(results, after)
     if frame is None:
-        from chromabuild.simulate.restart_file import read_restart
+        from chromabuild.simulate.restart_file import store_restart
 
-        end = read_restart(phase.restart, len(built))
+        end = store_restart(phase.restart, len(built), results.folder)
         position, box = end.position, end.box
     elif phase.trajectory is None:
         raise BadInputError(f"phase {after} has written no frames: leave out --frame for its end, or give it a "
@@ -277,7 +280,7 @@ def _state(results: Results, solute: "Solute", after: str | None,
     return gathered(position[:n], solute, box, built[:n]), box, position
 
 
-def _solvent(results: Results, position: "np.ndarray | StoredPositions", box: "np.ndarray", solute: "Solute",
+def _solvent(results: Results, position: "np.ndarray | StoredVectors", box: "np.ndarray", solute: "Solute",
              distance: float) -> "list[SolventKind]":
     """Waters and ions within a distance of a solute."""
     from chromabuild.export.solvent import solvent_near

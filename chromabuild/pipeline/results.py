@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chromabuild.clash import ClashReport
     from chromabuild.forcefield.topology_file import Topology
     from chromabuild.molecule.solute import Solute
+    from chromabuild.shards import StoredVectors
     from chromabuild.shards.shard_set import ShardSet
     from chromabuild.simulate.result import PhaseFiles, Run
     from mesoscale.scaffold import Scaffold
@@ -137,15 +138,17 @@ def phase_done(results: Results, name: str) -> "PhaseFiles":
     return phases[name]
 
 
-def end_of_phase(shards: Path, name: str) -> tuple["np.ndarray", "np.ndarray"]:
-    """Positions (n, 3) and box (3,), angstrom, at the end of a phase of the build that a folder of shards belongs to.
+def end_of_phase(shards: Path, name: str) -> tuple["StoredVectors", "np.ndarray"]:
+    """Positions (n, 3), on disk, and box (3,), angstrom, at the end of a phase of the build that a folder of shards
+    belongs to.
 
     Raises BadInputError when the phase is not done, IntegrityError for damaged files.
     """
     from chromabuild.shards.manifest import Manifest
-    from chromabuild.simulate.restart_file import read_restart
+    from chromabuild.simulate.restart_file import store_restart
 
-    end = read_restart(phase_done(open_results(shards.parent), name).restart, Manifest.read(shards).atoms)
+    results = open_results(shards.parent)
+    end = store_restart(phase_done(results, name).restart, Manifest.read(shards).atoms, results.folder)
     return end.position, end.box
 
 

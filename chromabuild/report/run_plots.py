@@ -19,6 +19,8 @@ class PhaseTable:
     """``minimise`` or ``dynamics``."""
     columns: Mapping[str, np.ndarray]
     """Name to (rows,), in the units of the log; at least one row."""
+    kelvin: float | None = None
+    """Of the thermostat: the drift is then told in its kT, in the title of the conserved energy."""
 
 
 def run_plots(phases: Sequence[PhaseTable], atoms: int | None) -> dict[str, Curves]:
@@ -77,8 +79,8 @@ def _conserved(phases: Sequence[PhaseTable], atoms: int | None) -> Curves | None
         scaled = (energy - energy[0]) / (atoms * BOLTZMANN * kelvin)
         parts.append(level + scaled)
         level += float(scaled[-1])
-    last = phases[-1].columns
-    drift = energy_drift(last["TIME"], last["CONSERVED_ENE"], atoms, float(last["TEMPERATURE"].mean()))
+    last, kelvin = phases[-1].columns, phases[-1].kelvin
+    drift = None if kelvin is None else energy_drift(last["TIME"], last["CONSERVED_ENE"], atoms, kelvin)
     said = "" if drift is None else f" ({drift:+.3g} kT/ns/atom in {phases[-1].name})".replace("-", "\u2212")
     time = np.concatenate([phase.columns["TIME"] for phase in phases])
     return Curves({"conserved": (time, np.concatenate(parts))}, "time, ps",

@@ -74,11 +74,14 @@ def _facts(summary: Summary, leave_out: Iterable[str] = ()) -> str:
 
 
 def _name_and_unit(key: str) -> tuple[str, str]:
-    """The words for a key of a summary, and its unit where it has one."""
-    name, _, unit = label(key).rpartition(", ")
+    """The words for a key of a summary, and its unit where it has one, as print has them: Å and nm³."""
+    words = label(key)
+    name, _, unit = words.rpartition(", ")
     if name and unit in _UNITS:
-        return name, unit
-    return label(key), CRITERIA[key].unit if key in CRITERIA else ""
+        words, unit = name, unit
+    else:
+        unit = CRITERIA[key].unit if key in CRITERIA else ""
+    return words.replace("angstrom", "Å"), {"angstrom": "Å", "nm3": "nm³", "g/cm3": "g/cm³"}.get(unit, unit)
 
 
 def _judged(key: str, value: object) -> Check | None:

@@ -156,7 +156,8 @@ def _time(seconds: float) -> str:
 
 
 def _plots(run: LiveRun) -> str:
-    tables = [PhaseTable(phase.plan.name, phase.plan.kind, phase.tail.columns)
+    tables = [PhaseTable(phase.plan.name, phase.plan.kind, phase.tail.columns,
+                         max(phase.plan.temperature))
               for phase in run.phases if phase.tail.last]
     plots = run_plots(tables, run.atoms)
     drawn = (curves.svg() for curves in plots.values())

@@ -1,4 +1,7 @@
-"""BinaryCIF of a brick: `_entry`, `_cell` and `_atom_site`, chains named by the four-character segments."""
+"""BinaryCIF of a brick: `_entry`, `_cell` and `_atom_site`, chains named by the four-character segments.
+
+Entities, and places in their sequences, are those of the structure file of the whole solute.
+"""
 
 from functools import cache
 
@@ -11,7 +14,7 @@ from chromabuild.shards.brick import Brick
 
 def bcif_bytes(brick: Brick) -> bytes:
     """The whole file. Atom ids are global (from 1)."""
-    segments = _segments(brick)
+    segments, place = _segments(brick), brick.residue_in_entity[:, 1]
     columns = [
         binary_cif.texts("group_PDB", *_of_atoms(brick, "group")),
         binary_cif.integers("id", brick.global_id + 1, delta=True),
@@ -20,16 +23,16 @@ def bcif_bytes(brick: Brick) -> bytes:
         binary_cif.absent("label_alt_id", ".", brick.n_atoms),
         binary_cif.texts("label_comp_id", *_of_atoms(brick, "residue")),
         binary_cif.texts("label_asym_id", *segments),
-        binary_cif.texts("label_entity_id", *_of_atoms(brick, "entity")),
-        binary_cif.integers("label_seq_id", brick.residue_number[brick.atom_residue], run_length=True,
-                            mask=np.where(_in_polymer()[brick.residue_template], 0, 1)[brick.atom_residue]),
+        binary_cif.texts("label_entity_id", *_entities(brick)),
+        binary_cif.integers("label_seq_id", place[brick.atom_residue], run_length=True,
+                            mask=np.where(place == 0, 1, 0)[brick.atom_residue]),
         binary_cif.absent("pdbx_PDB_ins_code", "?", brick.n_atoms),
         *(binary_cif.thousandths(f"Cartn_{axis}", brick.position[:, k]) for k, axis in enumerate("xyz")),
         binary_cif.constant("occupancy", 1, brick.n_atoms),
         binary_cif.constant("B_iso_or_equiv", 0, brick.n_atoms),
         binary_cif.integers("auth_seq_id", brick.residue_number[brick.atom_residue], run_length=True),
         binary_cif.texts("auth_asym_id", *segments),
-        binary_cif.integers("pdbx_PDB_model_num", np.ones(brick.n_atoms, dtype=np.int8), run_length=True),
+        binary_cif.constant("pdbx_PDB_model_num", 1, brick.n_atoms, integer=True),
     ]
     cell = [binary_cif.floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]
     cell += [binary_cif.floats(f"angle_{name}", [90.0]) for name in ("alpha", "beta", "gamma")]
@@ -47,26 +50,19 @@ def _library_columns(size: int) -> dict[str, tuple[list[str], np.ndarray, np.nda
     library = list(residue_library().values())[:size]
     sizes = [len(template.atoms) for template in library]
     first = np.cumsum([0, *sizes[:-1]])
-    values: dict[str, list[str]] = {"group": [], "element": [], "name": [], "residue": [], "entity": []}
+    values: dict[str, list[str]] = {"group": [], "element": [], "name": [], "residue": []}
     for template in library:
         n = len(template.atoms)
         values["group"] += ["ATOM" if template.is_standard else "HETATM"] * n
         values["element"] += [element.upper() for element in template.elements]
         values["name"] += template.atoms
         values["residue"] += [template.pdb_name] * n
-        values["entity"] += [{"nucleotide": "1", "amino acid": "2", "water": "3"}.get(template.kind, "4")] * n
     columns = {}
     for key, texts in values.items():
         distinct = list(dict.fromkeys(texts))
         index = {text: i for i, text in enumerate(distinct)}
         columns[key] = (distinct, np.array([index[text] for text in texts], dtype=np.int32), first)
     return columns
-
-
-@cache
-def _in_polymer() -> np.ndarray:
-    """(t,) bool per residue of the library."""
-    return np.array([template.kind in ("amino acid", "nucleotide") for template in residue_library().values()])
 
 
 def _of_atoms(brick: Brick, key: str) -> tuple[list[str], np.ndarray]:
@@ -79,3 +75,9 @@ def _segments(brick: Brick) -> tuple[list[str], np.ndarray]:
     code = np.ascontiguousarray(brick.residue_segment).view("S4").ravel()
     distinct, member = np.unique(code, return_inverse=True)
     return [text.decode().strip() for text in distinct], member[brick.atom_residue]
+
+
+def _entities(brick: Brick) -> tuple[list[str], np.ndarray]:
+    """Distinct entities, and the one of every atom."""
+    distinct, member = np.unique(brick.residue_in_entity[:, 0], return_inverse=True)
+    return list(map(str, distinct.tolist())), member[brick.atom_residue]

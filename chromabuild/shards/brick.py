@@ -27,11 +27,13 @@ class Brick:
     residue_first_id: np.ndarray
     """(r,) int64 global id of each residue's first atom, ascending."""
     residue_number: np.ndarray
-    """(r,) int32, 1..9,999 within a segment."""
+    """(r,) int32, -999..9,999 within a segment."""
     residue_segment: np.ndarray
     """(r, 4) uint8, ASCII."""
     residue_chain: np.ndarray
     """(r,) uint8, the solute's own chain letter (ASCII), 0 where a residue has none (solvent)."""
+    residue_in_entity: np.ndarray
+    """(r, 2) int32 entity, and place in its sequence from 1; 0 in one without a sequence."""
 
     @property
     def n_atoms(self) -> int:

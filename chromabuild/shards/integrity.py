@@ -1,7 +1,6 @@
 """Is a ShardSet what was written, and does it add up?"""
 
 import json
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,13 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.checked_json import is_unharmed
-from chromabuild.base.errors import BadInputError, IntegrityError, ResourceError
+from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, count_atoms, file_error
+from chromabuild.shards.stored import StoredPositions, runs_of
 
 _REMEDY = "run chromabuild solvate again"
-_STORED = 12
-"""Bytes of a stored position."""
 
 
 def verify_shards(folder: str | Path, shallow: bool = False, threads: int = 1) -> Manifest:
@@ -89,52 +87,16 @@ def _check_sums(folder: Path, manifest: Manifest) -> None:
         raise IntegrityError(f"the manifest of {folder} {problem}: {_REMEDY}")
 
 
-class StoredPositions:
-    """(n, 3) positions, angstrom, in a file without a name: slices of them are read, the rest takes no memory."""
-
-    def __init__(self, n: int, folder: Path) -> None:
-        """Room for ``n`` atoms, in ``folder`` where that can be written."""
-        try:
-            self._file = tempfile.TemporaryFile(dir=folder)
-        except OSError:
-            self._file = tempfile.TemporaryFile()
-        self.shape = (n, 3)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def put(self, first: int, thousandths: np.ndarray) -> None:
-        """Positions of atoms from ``first`` on, (k, 3) int32, 0.001 angstrom."""
-        try:
-            self._file.seek(_STORED * first)
-            self._file.write(np.ascontiguousarray(thousandths, dtype="<i4").tobytes())
-        except OSError as error:
-            raise ResourceError(f"cannot keep the positions of {len(self):,} atoms on disk ({error.strerror}): free "
-                                f"{_STORED * len(self) / 1e9:.2g} GB") from None
-
-    def __getitem__(self, rows: slice) -> np.ndarray:
-        """(k, 3) float64 of a slice without steps."""
-        first, end, _ = rows.indices(len(self))
-        self._file.seek(_STORED * first)
-        content = self._file.read(_STORED * max(end - first, 0))
-        return np.frombuffer(content, dtype="<i4").reshape(-1, 3) / 1000
-
-    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
-        """All of them in memory."""
-        return self[:]
-
-
 def store_shards(path: str | Path) -> tuple[np.ndarray, StoredPositions]:
     """What ``read_shards`` gives, brick by brick on disk: 12 bytes an atom."""
     path, box, n, names = _listed(path)
     stored = StoredPositions(n, path.parent)
     found = []
     for ids, place in _bricks(path, n, names):
-        starts = np.flatnonzero(np.diff(ids, prepend=-2) != 1)
-        ends = np.append(starts[1:], len(ids))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            stored.put(int(ids[start]), place[start:end])
-        found.append(np.column_stack([ids[starts], ends - starts]))
+        for rows in runs_of(ids):
+            stored.put(int(ids[rows.start]), place[rows])
+        found.append(np.array([(ids[rows.start], rows.stop - rows.start) for rows in runs_of(ids)],
+                              dtype=np.int64).reshape(-1, 2))
     runs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *found])
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
     follows = np.append(runs[:, 0], n) == np.concatenate([[0], runs.sum(axis=1)])

@@ -8,10 +8,12 @@ import zstandard
 
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
+from chromabuild.molecule.binary_cif_file import HARMED, read_categories
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import Manifest, Shard
 from chromabuild.shards.pdb import COMPRESSION_LEVEL, LINE_LENGTH, header_line, polymer_ends, with_ter
 from chromabuild.shards.selection import parse_selection
+from chromabuild.shards.stored import StoredVectors
 
 OUTPUTS = (".pdb", ".cif")
 _ITEMS = ("group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id", "label_comp_id", "label_asym_id",
@@ -66,12 +68,12 @@ class LineAtoms:
 
 
 def merge_shards(folder: str | Path, selection: str, target: str | Path,
-                 end: tuple[np.ndarray, np.ndarray] | None = None) -> int:
+                 end: tuple[StoredVectors, np.ndarray] | None = None) -> int:
     """Write the selected atoms in global order to ``target`` (``OUTPUTS``, or these with .zst); gives their number.
 
     Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. mmCIF names
     chains by segments and numbers atoms without end. ``end``: positions (n, 3) of all atoms and box (3,), angstrom, in
-    place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom.
+    place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom, 150 for mmCIF.
     Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for shards that are
     missing or damaged, ResourceError when the target cannot be written.
     """
@@ -84,19 +86,22 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
     box = np.array(manifest.box) if end is None else end[1]
 
     wanted.look_around(lambda: (LineAtoms(text) for _, text in _shards(folder, manifest, end)), box)
-    ids, lines = [], []
-    for number, text in _shards(folder, manifest, end):
+    ids, lines, labels = [], [], []
+    is_cif = target.name.removesuffix(".zst").endswith(".cif")
+    for shard, (number, text) in zip(manifest.shards, _shards(folder, manifest, end), strict=True):
         chosen = wanted(LineAtoms(text))
         if chosen.any():
             ids.append(number[chosen])
             lines.append(text[chosen])
+            if is_cif:
+                labels.append(_labels(folder / f"{shard.name}.bcif")[chosen])
     if not ids:
         raise BadInputError(f"no atom of {folder} is selected by '{selection}': select others")
     number = np.concatenate(ids)
     order = np.argsort(number)
     merged = np.concatenate(lines)[order]
-    if target.name.removesuffix(".zst").endswith(".cif"):
-        content = _mmcif(merged, number[order], box)
+    if is_cif:
+        content = _mmcif(merged, np.concatenate(labels)[order], number[order], box)
     else:
         merged[:, 21] = _one_letter_a_segment(merged)
         ends = polymer_ends(parse_selection("solute")(LineAtoms(merged)), merged[:, 72:76])
@@ -108,14 +113,14 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
     return len(merged)
 
 
-def _shards(folder: Path, manifest: Manifest, end: tuple[np.ndarray, np.ndarray] | None
+def _shards(folder: Path, manifest: Manifest, end: tuple[StoredVectors, np.ndarray] | None
             ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Global numbers (n,) and lines (n, 81) of every shard."""
     for shard in manifest.shards:
         text, number = _lines(folder, shard), read_brick(folder / f"{shard.name}.cbb").global_id
         if end is not None:
             text = text.copy()
-            text[:, 30:54] = _columns(end[0][number])
+            text[:, 30:54] = _columns(end[0].take(number))
         yield number, text
 
 
@@ -128,18 +133,28 @@ def _columns(position: np.ndarray) -> np.ndarray:
     return np.frombuffer(text.encode(), dtype=np.uint8).reshape(-1, 24)
 
 
-def _mmcif(lines: np.ndarray, number: np.ndarray, box: np.ndarray) -> bytes:
-    """PDB lines (n, 81) of atoms ``number`` (n,), from 0, as mmCIF."""
+def _labels(path: Path) -> np.ndarray:
+    """(n, 2) texts of the atoms of a shard: entity, and place in its sequence, empty where there is none."""
+    try:
+        columns = read_categories(path.read_bytes(), ("_atom_site",))["_atom_site"]
+        return np.stack([columns[name].astype(str) for name in ("label_entity_id", "label_seq_id")], axis=1)
+    except (OSError, *HARMED) as error:
+        raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
+
+
+def _mmcif(lines: np.ndarray, labels: np.ndarray, number: np.ndarray, box: np.ndarray) -> bytes:
+    """PDB lines (n, 81) of atoms ``number`` (n,), from 0, with their ``_labels`` (n, 2), as mmCIF."""
     head = ["data_merged", "#", *(f"_cell.length_{axis} {edge:.3f}" for axis, edge in zip("abc", box, strict=True)),
             *(f"_cell.angle_{angle} 90.0" for angle in ("alpha", "beta", "gamma")),
             "_symmetry.space_group_name_H-M 'P 1'", "#", "loop_", *(f"_atom_site.{item}" for item in _ITEMS)]
     rows = []
-    for k, line in zip(number.tolist(), lines.tobytes().decode("ascii").splitlines(), strict=True):
+    texts = lines.tobytes().decode("ascii").splitlines()
+    for k, line, (entity, place) in zip(number.tolist(), texts, labels.tolist(), strict=True):
         name = line[12:16].strip()
         segment, residue = line[72:76].strip(), line[22:26].strip()
         rows.append(f"{line[:6].strip()} {k + 1} {line[76:78].strip()} {_quoted(name)} . {line[17:20].strip()} "
-                    f"{segment} . {residue} {line[30:38].strip()} {line[38:46].strip()} {line[46:54].strip()} "
-                    f"1.00 0.00 {residue} {segment} 1")
+                    f"{segment} {entity} {place or '.'} {line[30:38].strip()} {line[38:46].strip()} "
+                    f"{line[46:54].strip()} 1.00 0.00 {residue} {segment} 1")
     return "\n".join([*head, *rows, "#", ""]).encode()
 
 

@@ -24,7 +24,7 @@ from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.layout_file import StoredLayout
 from chromabuild.solvate.placement import PlacedSolute
 
-FILES_VERSION = 2
+FILES_VERSION = 3
 """Of what stands in a brick's files: those of an earlier program are made again, so that a set never mixes them."""
 
 _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
@@ -117,7 +117,7 @@ def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -
     placed = system.placed
     region = placed.residues_in(lower, upper)
     return (region.position, region.template, region.first_atom, region.number,
-            placed.segment_name[region.segment], placed.segment_chain[region.segment])
+            placed.segment_name[region.segment], placed.segment_chain[region.segment], region.in_entity)
 
 
 def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
@@ -127,32 +127,36 @@ def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray)
     oxygen = tiling.unwrapped_oxygens(part.tiles)
     oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
     inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)
-    first_id = system.counts["solute"]
+    first_id, entity = system.counts["solute"], system.placed.entities
     for content, key in enumerate(system.layout.counts, start=1):
         if system.counts[key] == 0:
             continue
+        entity += 1
         present = part.occupant == content
         tile, member = np.nonzero(present & inside)
         rank = part.before[tile, content - 1] + (np.cumsum(present, axis=1) - 1)[tile, member]
         if key == "water":
             slots = part.tiles[tile] * tiling.tile.n_molecules + member
             model = WATER_MODELS[system.water]
-            yield _solvent("W", model.residue, tiling.molecules(slots).reshape(-1, 3), rank, first_id)
+            yield _solvent("W", model.residue, tiling.molecules(slots).reshape(-1, 3), rank, first_id,
+                           entity)
             first_id += model.n_atoms * system.counts[key]
         else:
             ion = SPECIES[key]
-            yield _solvent(ion.segment_letter, ion.residue, oxygen[tile, member], rank, first_id)
+            yield _solvent(ion.segment_letter, ion.residue, oxygen[tile, member], rank, first_id, entity)
             first_id += system.counts[key]
 
 
-def _solvent(letter: str, name: str, position: np.ndarray, rank: np.ndarray, offset: int) -> tuple[np.ndarray, ...]:
+def _solvent(letter: str, name: str, position: np.ndarray, rank: np.ndarray, offset: int, entity: int
+             ) -> tuple[np.ndarray, ...]:
     """Residues of one species by their rank in the whole system; the species' first atom has the id ``offset``."""
     segment, number = np.divmod(rank, MAX_RESIDUES_PER_SEGMENT)
     letters = np.full(len(rank), ord(letter), dtype=np.uint8)
     digits = [_DIGITS[segment // 36**power % 36] for power in (2, 1, 0)]
     index = template_index(name)
     return (position, np.full(len(rank), index, dtype=np.uint16), offset + template_sizes()[index] * rank,
-            (number + 1).astype(np.int32), np.stack([letters, *digits], axis=1), np.zeros(len(rank), dtype=np.uint8))
+            (number + 1).astype(np.int32), np.stack([letters, *digits], axis=1), np.zeros(len(rank), dtype=np.uint8),
+            np.tile(np.array([entity, 0], dtype=np.int32), (len(rank), 1)))
 
 
 def shard_name(k: int) -> str:

@@ -2,8 +2,9 @@
 
 placed.h5, format ``chromabuild-placed-solute``: residues sorted by the cell that holds their reference atom (cells
 x fastest), in global order within a cell. Groups ``residue`` (first_atom i8: global id, template u2, number i4,
-segment u2), ``atom/position`` (n,3) i4 in 0.001 angstrom, ``cell`` (first_residue, first_atom: (cells + 1,) i8),
-``segment`` (name, chain). Writing it takes a chunk of positions at a time, reading a region takes the region.
+segment u2, in_entity (r,2) i4: entity and place in its sequence), ``atom/position`` (n,3) i4 in 0.001 angstrom,
+``cell`` (first_residue, first_atom: (cells + 1,) i8), ``segment`` (name, chain). Writing it takes a chunk of positions
+at a time, reading a region takes the region.
 """
 
 import json
@@ -21,6 +22,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, locked
 from chromabuild.base.hdf5_file import written_hdf5
 from chromabuild.base.settings import SolvateSection
+from chromabuild.molecule.entities import entity_of_molecules, place_in_molecule
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library
 from chromabuild.molecule.solute import LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT, Solute
 from chromabuild.shards.brick import template_sizes
@@ -28,13 +30,14 @@ from chromabuild.shards.manifest import LOCK_NAME, RECORD_FOLDER, file_digest, f
 from chromabuild.solvate.ions import SPECIES, formal_charges
 
 FORMAT = "chromabuild-placed-solute"
-VERSION = 1
+VERSION = 2
 PLACED_NAME = "placed.h5"
 PLACED_RECORD = "placed.json"
 CELL_EDGE = 50_000
 """0.001 angstrom, about: half a brick, so that a brick reads few residues that it does not hold."""
 
 _ATOMS_A_CHUNK = 1 << 18
+_RESIDUE_COLUMNS = ("first_atom", "template", "number", "segment", "in_entity")
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Region:
     """(r,) int32."""
     segment: np.ndarray
     """(r,) uint16."""
+    in_entity: np.ndarray
+    """(r, 2) int32 entity, and place in its sequence from 1."""
     position: np.ndarray
     """(n, 3) int32 of all their atoms, 0.001 angstrom."""
 
@@ -73,7 +78,7 @@ class Region:
         begin = np.cumsum(size) - size
         atoms = np.repeat(self.start[chosen] - begin, size) + np.arange(size.sum())
         return Region(self.first_atom[chosen], self.template[chosen], self.number[chosen], self.segment[chosen],
-                      self.position[atoms])
+                      self.in_entity[chosen], self.position[atoms])
 
 
 class PlacedSolute:
@@ -91,6 +96,8 @@ class PlacedSolute:
         """How far an atom may be from the reference atom of its residue along an axis."""
         self.charge = int(attributes["charge"])
         """Net formal charge, e."""
+        self.entities = int(attributes["entities"])
+        """How many there are."""
         self.n_atoms: int = self._file["atom/position"].shape[0]
         self.n_residues: int = self._file["residue/template"].shape[0]
         self.segment_name = self._file["segment/name"][...].view(np.uint8).reshape(-1, 4)
@@ -132,7 +139,7 @@ class PlacedSolute:
                 piece.position[:, 2] += image * height
                 pieces.append(piece)
         return Region(*(np.concatenate(parts) for parts in zip(*(
-            (p.first_atom, p.template, p.number, p.segment, p.position) for p in pieces), strict=True)))
+            (p.first_atom, p.template, p.number, p.segment, p.in_entity, p.position) for p in pieces), strict=True)))
 
     def _cell_of(self, position: np.ndarray) -> np.ndarray:
         return position * self.cells // self.box
@@ -152,7 +159,7 @@ class PlacedSolute:
         yield begin, end
 
     def _read(self, runs: Iterator[tuple[int, int]]) -> Region:
-        columns = [self._file[f"residue/{name}"] for name in ("first_atom", "template", "number", "segment")]
+        columns = [self._file[f"residue/{name}"] for name in _RESIDUE_COLUMNS]
         position = self._file["atom/position"]
         parts = [[column[:0]] for column in (*columns, position)]
         for begin, end in runs:
@@ -180,7 +187,7 @@ def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple
     lower, upper, digest = _extent_and_hash(solute)
     box = _choose_box(upper - lower, section)
     shift = (box - (upper - lower)) // 2 - lower
-    inputs = {"solute": digest, "box": box.tolist(), "version": VERSION}
+    inputs = {"solute": digest, "box": box.tolist(), "molecules": solute.molecule_name, "version": VERSION}
     path, record = folder / PLACED_NAME, folder / RECORD_FOLDER / PLACED_RECORD
     if not _is_placed(path, record, inputs):
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
@@ -312,6 +319,10 @@ def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) 
     file["residue/template"] = solute.residue_template[order]
     file["residue/number"] = solute.residue_number[order].astype(np.int32)
     file["residue/segment"] = solute.residue_segment[order]
+    molecule, in_molecule = place_in_molecule(solute)
+    entity = np.array(entity_of_molecules(solute))
+    file["residue/in_entity"] = np.stack([entity[molecule], in_molecule], axis=1)[order].astype(np.int32)
+    file.attrs["entities"] = int(entity.max(initial=0))
     file["segment/name"] = np.array([name.ljust(4).encode("ascii") for name in solute.segment_name], dtype="S4")
     file["segment/chain"] = np.array([chain.encode("ascii") for chain in solute.segment_chain], dtype="S1")
     first_residue = np.searchsorted(cell[order], np.arange(n_cells + 1))

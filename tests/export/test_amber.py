@@ -9,12 +9,14 @@ import openmm
 import pytest
 from openmm import app, unit
 from support.engine_energies import energies_by_force, relative_rms
-from support.molecular_systems import make_solute
+from support.molecular_systems import fixture, make_solute
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.amber import LARGEST, _write, export_amber
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.import_files import import_system
+from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.openmm_engine import NonbondedOptions, energies_by_term, system_from_topology
 
 OPTIONS = NonbondedOptions(9.0, 0.34, (32, 32, 36))
@@ -92,6 +94,31 @@ def test_every_pair_at_three_bonds_is_counted_once(tmp_path):
     assert [pairs[pair] for pair in wanted] == pytest.approx(list(wanted.values()), abs=1e-7)
     excluded = {tuple(sorted(row[:2])) for row in exceptions}
     assert excluded == {tuple(sorted(pair)) for pair in topology.exclusions().tolist()}
+
+
+def test_correction_maps_come_back(tmp_path):
+    """ff19SB, in the file's five decimals: energies of OpenMM's reader and of our import, of two chains in one file."""
+    one, position = fixture("peptide")
+    topology = make_topology(one, {"sodium": 1}, "amber19")
+    topology = replace(topology, run_count=np.where(topology.run_template == 0, 2, topology.run_count))
+    position = np.concatenate([position, position[:, ::-1] + 20.0, [[30.0, 30.0, 30.0]]])
+    box = np.full(3, 60.0)
+    export_amber(BuiltSystem(topology, position, box), tmp_path)
+    ours, _ = energies_by_term(system_from_topology(topology, box, OPTIONS), position)
+    system = app.AmberPrmtopFile(str(tmp_path / "system.prmtop")).createSystem()
+    maps = next(force for force in system.getForces() if isinstance(force, openmm.CMAPTorsionForce))
+    assert maps.getNumTorsions() == len(topology.term("cmap")["atoms"]) > 2 and maps.getNumMaps() > 1
+    for force in system.getForces():
+        force.setForceGroup(int(force is maps or force.getName() == "CMAPTorsionForce"))
+    context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(position / 10)
+    theirs = context.getState(getEnergy=True, groups={1}).getPotentialEnergy() / unit.kilocalorie_per_mole
+    assert theirs == pytest.approx(ours["cmap"], abs=1e-5 * maps.getNumTorsions()) and abs(theirs) > 0.1
+    import_system(tmp_path / "system.prmtop", tmp_path / "system.rst7", [], tmp_path)
+    back = Topology.read(tmp_path / "topology.h5")
+    found, _ = energies_by_term(system_from_topology(back, box, OPTIONS), position)
+    assert {term: found[term] for term in found} == {term: pytest.approx(value, rel=1e-6, abs=1e-5)
+                                                     for term, value in ours.items()}
 
 
 def test_what_a_prmtop_cannot_hold_is_refused(tmp_path):

@@ -16,7 +16,6 @@ from chromabuild.export.amber import export_amber
 from chromabuild.export.genesis import export_genesis
 from chromabuild.export.gromacs import export_gromacs
 from chromabuild.export.gromacs.parameters import interactions
-from chromabuild.export.lammps import export_lammps
 from chromabuild.export.namd import export_namd
 from chromabuild.export.openmm_files import export_openmm
 from chromabuild.export.system import BuiltSystem
@@ -101,8 +100,7 @@ def test_openmm_assigns_its_force_field_to_the_exported_atoms(built, tmp_path):
     assert theirs["nonbonded"] < 0 and np.isfinite(their_force).all()
 
 
-@pytest.mark.parametrize(("export", "name"), [(export_genesis, "GENESIS"), (export_namd, "NAMD"),
-                                              (export_lammps, "LAMMPS")])
+@pytest.mark.parametrize(("export", "name"), [(export_genesis, "GENESIS"), (export_namd, "NAMD")])
 def test_programs_without_sites_are_refused(built, tmp_path, export, name):
     with pytest.raises(BadInputError, match=f"virtual site, which the export to {name} does not write"):
         export(built, tmp_path, DynamicsSection())

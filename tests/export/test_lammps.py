@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.engine_energies import reference_energy, relative_rms
+from support.four_point import placed, solvated_in
 from support.judges import LAMMPS, needs_judges
 from support.molecular_systems import make_solute
 
@@ -53,6 +54,31 @@ def table(log: str) -> dict[str, np.ndarray]:
     block = log[log.rindex("   Step "):log.index("Loop time", log.rindex("   Step "))].splitlines()
     rows = [list(map(float, line.split())) for line in block[1:] if re.fullmatch(r"[\d\s.e+-]+", line)]
     return dict(zip(block[0].split(), np.transpose(rows), strict=True))
+
+
+@needs_judges
+@pytest.mark.parametrize("water", ["opc", "tip4pew"])
+def test_four_point_water(tmp_path, water):
+    """LAMMPS has three atoms and finds the place of the charge itself; tolerances as for three points. A phase runs."""
+    made = solvated_in(water, "peptide", 27.0, 2000, 3)
+    position = placed(made.topology, made.position)
+    system = replace(made, position=position)
+    phases = planned([{"name": "move", "steps": 10, "output_period": 5}])
+    export_lammps(BuiltSystem(made.topology, position, made.box, velocity=0.1 * position), tmp_path, FINE, phases)
+    with open(tmp_path / "energy.in", "a") as file:
+        file.write("write_dump all custom forces.txt id fx fy fz vx modify sort id format float %.10g\n")
+    log = lammps(tmp_path, "energy.in")
+    assert "WARNING" not in log, log[log.index("WARNING"):][:500]
+    found = {key: value[0] for key, value in table(log).items()}
+    ours, force = reference_energy(system, nonbonded_options(FINE, made.box))
+    for term, columns in {"dihedral": ["E_dihed"], "lennard_jones": ["E_vdwl"],
+                          "electrostatic": ["E_coul", "E_long"]}.items():
+        assert sum(found[key] for key in columns) == pytest.approx(ours[term], rel=1e-5, abs=1e-9), term
+    rows = np.loadtxt(tmp_path / "forces.txt", skiprows=9)
+    real = made.topology.masses() > 0
+    assert relative_rms(rows[:, 1:4], force[real]) < 1e-5
+    assert rows[:, 4] * 1000 == pytest.approx(0.1 * position[real, 0], abs=1e-4)
+    assert len(table(lammps(tmp_path, "01-move.in"))["Step"]) == 3
 
 
 @needs_judges
@@ -185,6 +211,12 @@ def test_what_lammps_has_no_style_for_is_refused(mixed, tmp_path):
         changed = replace(topology, templates=[replace(template, **change)])
         with pytest.raises(BadInputError, match=told):
             export_lammps(BuiltSystem(changed, position, box), tmp_path / "out", DynamicsSection())
+    opc = make_topology(None, {"water": 5}, water="opc")
+    apart = replace(opc, templates=[replace(opc.templates[0], virtual_site_w2=[0.1], virtual_site_w3=[0.2])])
+    for water, keys, told in ((opc, {"switch_distance": 7.0}, "truncates Lennard-Jones in four-point water"),
+                              (apart, {}, "not on the bisector .* LAMMPS has no rule")):
+        with pytest.raises(BadInputError, match=told):
+            export_lammps(BuiltSystem(water, np.zeros((20, 3)), box), tmp_path / "out", DynamicsSection(**keys))
     nothing = planned([{"name": "held", "steps": 5, "restraints": [{"group": "backbone", "constant": 3}]}])
     with pytest.raises(BadInputError, match="backbone"):
         water = make_topology(None, {"water": 2})

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import openmm
 import pytest
 from openmm import app, unit
 from support.engine_energies import set_pme
+from support.four_point import placed
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError, IntegrityError
@@ -20,7 +22,7 @@ from chromabuild.export.openmm_files import LARGEST, export_openmm
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.openmm_engine import nonbonded_options
+from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.simulate.restart_file import read_restart
 
@@ -88,6 +90,40 @@ def test_openmm_assigns_its_force_field_to_the_exported_atoms(systems, tmp_path)
     assert not (tmp_path / "run.py").exists()  # without phases there is nothing to run
 
 
+@pytest.mark.parametrize(("name", "switch"), [("amber14", 7.0), ("amber19", None), ("charmm36m", 7.0)])
+def test_files_are_those_that_openmm_writes(tmp_path, name, switch):
+    """The System to the byte, the State and the PDBx to the number; OpenMM would hold all of them in memory."""
+    molecules = make_solute([["DA5", "DC", "DG3"], ["NALA", "TRP", "CVAL"]])
+    counts = {"water": 7, "sodium": 2, "chloride": 1}
+    topology = make_topology(molecules, counts, name, water="tip3p" if name == "charmm36m" else "opc")
+    box = np.full(3, 24.0)
+    dynamics = DynamicsSection(cutoff=8.0, switch_distance=switch)
+    position = placed(topology, np.random.default_rng(7).uniform(0, 20, (topology.n_atoms, 3)).round(3))
+    built = BuiltSystem(topology, position, box)
+    export_openmm(built, tmp_path, dynamics)
+    options = nonbonded_options(dynamics, box)
+    whole = system_from_topology(topology, box, options, rigid=True, by_term=False)
+    assert (tmp_path / "system.xml").read_text() == openmm.XmlSerializer.serialize(whole)
+    while whole.getNumForces():
+        whole.removeForce(0)
+    whole.addForce(openmm.HarmonicBondForce())  # without a force that is periodic, a State has no box
+    whole.getForce(0).setUsesPeriodicBoundaryConditions(True)
+    context = openmm.Context(whole, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(position / 10)
+    state = openmm.XmlSerializer.serialize(context.getState(getPositions=True, getVelocities=True))
+    words, theirs = ((re.sub(r'"[^"]*"', '""', text).split(), re.findall(r'="(-?[.\d][^"]*)"', text))
+                     for text in ((tmp_path / "state.xml").read_text(), state))
+    assert words[0] == theirs[0]
+    np.testing.assert_allclose(np.array(words[1][2:], float), np.array(theirs[1][2:], float), atol=1e-12)
+    pdbx = app.PDBxFile(str(tmp_path / "system.cif"))
+    assert np.abs(pdbx.getPositions(asNumpy=True)._value * 10 - position).max() < 6e-5
+    bonds = {tuple(sorted((a.index, b.index))) for a, b in pdbx.topology.bonds()}
+    n = molecules.n_atoms
+    ours = {tuple(sorted(pair)) for pair in topology.term("bond")["atoms"].tolist()}
+    assert {pair for pair in bonds if max(pair) < n} == {pair for pair in ours if max(pair) < n}
+    assert sum(max(pair) >= n for pair in bonds) == 2 * counts["water"]  # no bond between hydrogens
+
+
 def test_the_state_has_what_the_system_has(duplex, tmp_path):
     export_openmm(duplex, tmp_path, DYNAMICS)
     state = openmm.XmlSerializer.deserialize((tmp_path / "state.xml").read_text())
@@ -108,7 +144,7 @@ def test_the_script_runs_every_phase(duplex, tmp_path):
     first, last = np.flatnonzero(topology.per_atom("atom_name") == b"P")[[0, -1]].tolist()
     bonds = [EndBond((first, last), 8.0)]
     paths = export_openmm(duplex, tmp_path, DYNAMICS, planned(PHASES), 3, bonds)
-    assert [path.name for path in paths] == ["system.xml", "state.xml", "protocol.json", "system.cif", "groups.npz",
+    assert [path.name for path in paths] == ["system.xml", "state.xml", "system.cif", "groups.npz", "protocol.json",
                                              "run.py"]
     said, told = run(tmp_path).communicate(timeout=300)
     assert said.split() == ["01-minimise", "02-heat", "03-produce"], told
@@ -167,13 +203,13 @@ def test_what_cannot_be_exported_is_refused(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_molecules_are_made_whole(systems):
+def test_molecules_are_made_whole(systems, tmp_path):
     """Atoms wrapped one by one into the box come back to within one shift of the molecule."""
     system = systems["duplex"]
     shifted = system.position + 17.0
     wrapped = BuiltSystem(system.topology, shifted % system.box, system.box)
     assert np.abs(wrapped.position - shifted).max() > 1
-    away = (wrapped.whole().position - shifted) / system.box
+    away = (np.asarray(wrapped.whole(tmp_path).position) - shifted) / system.box
     assert np.abs(away - np.round(away)).max() < 1e-9
     first = system.topology.run_first_atom
     for t, count, start in zip(system.topology.run_template, system.topology.run_count, first, strict=False):

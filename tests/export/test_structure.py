@@ -19,8 +19,9 @@ from chromabuild.dna.curve import circular_path
 from chromabuild.export.frame import gathered, read_frame
 from chromabuild.export.region import base_pairs_of_nucleosomes, base_pairs_of_region, part_of_solute
 from chromabuild.export.solvent import solvent_near
-from chromabuild.export.structure import chain_name, write_structure
+from chromabuild.export.structure import write_structure
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.molecule.entities import chain_name
 
 # Luger et al., Nature 389, 251 (1997), figure 2: helices of the histone folds.
 FOLD = {"H3": [(64, 78), (86, 114), (121, 131)], "H4": [(31, 41), (50, 76), (83, 92)]}
@@ -79,6 +80,8 @@ def test_helices_are_those_of_the_histone_fold(solute, mmcif):
         for start, end in FOLD.get(name, []):
             assert any(abs(a - start) <= 3 and abs(b - end) <= 3 for a, b in helices), (name, start, end, helices)
         assert name in FOLD or name[:2] in ("H2", "DN")
+    read = gemmi.read_structure(str(mmcif)).helices
+    assert len(read) == sum(map(len, found.values())) and read[0].start.chain_name == "000A"
 
 
 def test_binary_holds_the_same(solute, mmcif):

@@ -16,7 +16,8 @@ from chromabuild.pipeline.chain import stage_named
 from chromabuild.pipeline.stages import Job
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.lone_bricks import write_lone_bricks
-from chromabuild.simulate.restart_file import read_restart
+from chromabuild.simulate import restart_file
+from chromabuild.simulate.restart_file import read_restart, store_restart
 
 
 def write_settings(folder, **relax: object) -> None:
@@ -99,3 +100,27 @@ def test_damaged_restart_files_are_told(tmp_path):
     (tmp_path / "x_0.rst").write_bytes(b"CMDRST02" + bytes(900))
     with pytest.raises(IntegrityError, match="not a whole restart file of 5 atoms"):
         read_restart(tmp_path / "x_().rst", 5)
+
+
+def test_restart_files_are_stored_as_they_are_read(tmp_path):
+    """Atoms of two ranks in any order; one that is there twice in place of another is told."""
+    random = np.random.default_rng(4)
+    order, values = random.permutation(9), random.normal(size=(2, 9, 3))
+
+    def write(rank, atoms):
+        words = np.zeros(16, dtype="<i8")
+        words[[0, 1, 2, 6, 7]] = 2, rank, 2, len(atoms), 9
+        words[11:14] = np.array([10.0, 11.0, 12.0]).view("<i8")
+        content = b"CMDRST02" + words.tobytes() + bytes(8 * 48) + np.asarray(atoms, "<i8").tobytes()
+        (tmp_path / f"x_{rank}.rst").write_bytes(content + values[:, atoms].astype("<f8").tobytes() + bytes(8))
+
+    write(0, order[:5])
+    write(1, order[5:])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(restart_file, "engine_states", lambda paths: [(path, "ok") for path in paths])
+        for found in (read_restart(tmp_path / "x_().rst", 9), store_restart(tmp_path / "x_().rst", 9, tmp_path)):
+            assert np.array_equal(np.asarray(found.position), values[0]) and found.box.tolist() == [10, 11, 12]
+            assert np.array_equal(np.asarray(found.velocity), values[1])
+        write(1, [*order[5:8], order[0]])
+        with pytest.raises(IntegrityError, match="does not hold all 9 atoms"):
+            store_restart(tmp_path / "x_().rst", 9, tmp_path)

@@ -23,6 +23,7 @@ from chromabuild.molecule.colours import HISTONE_COLOURS, molecule_colours
 from chromabuild.pipeline import provenance
 from chromabuild.report import document, html, pictures
 from chromabuild.report.downloads import figure
+from chromabuild.report.sections import _name_and_unit
 from chromabuild.report.summary import energy_drift
 from chromabuild.report.trace import MOST_ROWS, Curves
 from mesoscale.scaffold import Scaffold
@@ -239,3 +240,8 @@ def test_viewer_and_ensemble_are_linked_where_they_are(build, tmp_path, monkeypa
     assert "There is no viewer: marks &lt; gone." in page and "<iframe" not in page
     assert "<code>chromabuild view</code>" in build[2] and "view/index.html" not in build[2]
     assert "ensemble.html" not in build[2]
+
+
+def test_units_are_those_of_print():
+    assert _name_and_unit("severe_pairs") == ("severe pairs (< 2.2 Å, with hydrogen < 1.3)", "")
+    assert _name_and_unit("o3_p") == ("O3'-P", "Å")

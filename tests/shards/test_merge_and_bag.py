@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.shards import read_shards, verify_shards
+from chromabuild.shards import StoredVectors, read_shards, verify_shards
 from chromabuild.shards.bag import write_bag
 from chromabuild.shards.merge import LineAtoms, merge_shards
 from chromabuild.shards.selection import KEYWORDS, parse_selection
@@ -84,7 +84,8 @@ def test_mmcif_is_the_pdb_file(shards, whole, tmp_path):
 
 def test_positions_may_be_those_of_a_phase(shards, tmp_path):
     box, position = read_shards(shards[0])
-    moved = np.mod(position + [1.0, -2.0, 3.0], box)
+    moved = StoredVectors(len(position), tmp_path)
+    moved.put(0, np.mod(position + [1.0, -2.0, 3.0], box))
     merge_shards(shards[0], "ions", tmp_path / "moved.pdb", (moved, box))
     merge_shards(shards[0], "ions", tmp_path / "kept.pdb")
     a, b = (np.array([atom.pos.tolist() for chain in gemmi.read_pdb(str(tmp_path / f"{name}.pdb"))[0]

@@ -18,6 +18,11 @@ from chromabuild.solvate.bricks import make_brick
 from chromabuild.solvate.water import water_tile
 
 
+def unlabelled(n):
+    """Residues of an entity without a sequence."""
+    return np.tile(np.array([1, 0], dtype=np.int32), (n, 1))
+
+
 def ions(position, first_id=None, number=None):
     """A brick of Na+ at positions in thousandths."""
     n = len(position)
@@ -27,7 +32,7 @@ def ions(position, first_id=None, number=None):
         np.full(n, template_index("NA"), dtype=np.uint16),
         np.arange(n) if first_id is None else np.array(first_id, dtype=np.int64),
         np.arange(1, n + 1, dtype=np.int32) if number is None else np.array(number, dtype=np.int32),
-        np.tile(np.frombuffer(b"N000", dtype=np.uint8), (n, 1)), np.zeros(n, dtype=np.uint8))
+        np.tile(np.frombuffer(b"N000", dtype=np.uint8), (n, 1)), np.zeros(n, dtype=np.uint8), unlabelled(n))
 
 
 def lines(brick):
@@ -74,7 +79,8 @@ def test_every_residue_of_the_library():
     box = np.full(3, 10_000)
     brick = Brick(box, np.zeros(3, dtype=int), box, np.zeros((sizes.sum(), 3), dtype=np.int32),
                   np.arange(n, dtype=np.uint16), np.cumsum(sizes) - sizes, np.arange(1, n + 1, dtype=np.int32),
-                  np.tile(np.frombuffer(b"SEG1", dtype=np.uint8), (n, 1)), np.full(n, ord("Q"), dtype=np.uint8))
+                  np.tile(np.frombuffer(b"SEG1", dtype=np.uint8), (n, 1)), np.full(n, ord("Q"), dtype=np.uint8),
+                  unlabelled(n))
     text = iter(lines(brick))
     for number, template in enumerate(library.values(), start=1):
         for name, element in zip(template.atoms, template.elements, strict=True):
@@ -93,7 +99,7 @@ def test_too_many_residues_for_chain_letters():
     brick = Brick(box, np.zeros(3, dtype=int), box, np.zeros((n, 3), dtype=np.int32),
                   np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n),
                   (np.arange(n) % 9999 + 1).astype(np.int32),
-                  segment.astype(np.uint8), np.zeros(n, dtype=np.uint8))
+                  segment.astype(np.uint8), np.zeros(n, dtype=np.uint8), unlabelled(n))
     with pytest.raises(BadInputError, match="brick_edge"):
         _ = brick.chain_letters
 
@@ -106,7 +112,7 @@ def test_segments_share_letters_when_letters_run_out():
     brick = Brick(box, np.zeros(3, dtype=int), box, np.zeros((n, 3), dtype=np.int32),
                   np.full(n, template_index("NA"), dtype=np.uint16), np.arange(n),
                   (np.arange(n) * 7 % 9999 + 1).astype(np.int32),
-                  segment.astype(np.uint8), np.zeros(n, dtype=np.uint8))
+                  segment.astype(np.uint8), np.zeros(n, dtype=np.uint8), unlabelled(n))
     keys = brick.chain_letters.astype(np.int64) * 10000 + brick.residue_number
     assert len(np.unique(keys)) == n and len(set(brick.chain_letters)) == len(CHAIN_LETTERS)
 
@@ -180,7 +186,9 @@ def test_binary_cif(shards, system):
         assert atoms["auth_seq_id"] == brick.residue_number[brick.atom_residue].tolist()
         polymer = [t.kind in ("amino acid", "nucleotide") for t in templates for _ in t.atoms]
         assert atoms["group_PDB"] == ["ATOM" if p else "HETATM" for p in polymer]
-        assert atoms["label_seq_id"] == [n if p else "." for n, p in zip(atoms["auth_seq_id"], polymer, strict=True)]
+        entity, place = brick.residue_in_entity[brick.atom_residue].T.tolist()
+        assert atoms["label_entity_id"] == list(map(str, entity))
+        assert atoms["label_seq_id"] == [n if p else "." for n, p in zip(place, polymer, strict=True)]
         assert set(atoms["label_alt_id"]) == {"."} and set(atoms["pdbx_PDB_ins_code"]) == {"?"}
 
 
