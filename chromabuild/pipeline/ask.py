@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from chromabuild.base.files import file_names
-from chromabuild.base.machine import memory_here
+from chromabuild.base.machine import memory_free
 from chromabuild.base.settings import Settings
 from chromabuild.pipeline.needs import preparation_memory
 
@@ -31,7 +31,7 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
     volume = math.prod(config.solvate.box) if config.solvate.box else edge**3
     atoms = ATOMS_PER_VOLUME * volume if stage == "solvate" else 0
     most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1)
-    if most[stage] > memory_here():
+    if most[stage] > memory_free():
         from chromabuild.pipeline.limits import refuse
         from chromabuild.pipeline.validation import check_box
 

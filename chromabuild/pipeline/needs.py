@@ -16,9 +16,11 @@ GPU_BYTES = 5e8
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 RELAX_BYTES_PER_ATOM = 500
-RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 1.6e8
-"""What a rank of the engine takes beside its atoms, and the process that starts it."""
-SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.22e8, 6
+RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
+"""What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
+RUN_PROCESS_BYTES = 1.6e8
+"""The process that starts the ranks of the dynamics, and the launcher."""
+SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.32e8, 6
 BRICKS_TO_SHARE = 16
 """Processes are started where each has so many bricks to write."""
 TOPOLOGY_FILE_BYTES_PER_ATOM = 209
@@ -44,8 +46,8 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
     found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0))
     if config.relax.enabled:
         found["relax"] = relax_memory(solute, dynamics.ranks)
-    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
-                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
+    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else RUN_PROCESS_BYTES
+                    + ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
     return {name: found[name] for name in STAGES if name in found}
 
 
@@ -61,7 +63,7 @@ def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
         "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
-        "topology": max(2.5e8 if nucleosomes else 1.85e8, 2.0e8 + 400 * solute)}
+        "topology": max(2.87e8 if nucleosomes else 2.14e8, 2.0e8 + 400 * solute)}
 
 
 def relax_memory(atoms: int, ranks: int) -> float:

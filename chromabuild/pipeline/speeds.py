@@ -6,19 +6,27 @@ machine is, a short task tells, in a second.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from chromabuild.base.settings import Settings
+from chromabuild.scaling.measured import step_cost
+from chromabuild.simulate.protocol import PlannedPhase
+from chromabuild.simulate.tuning import step_settings
 
 REFERENCE_TASK = 0.256
 """Processor seconds of ``_task`` where the laws were measured."""
 REFERENCE_START = 1.05
 """Processor seconds in which a stage starts there."""
 TASK_ROUNDS = 2
-STEP_SECONDS_PER_ATOM = 3e-6
-"""Of dynamics, on one core."""
-RELAX_STEP_SECONDS_PER_ATOM = 2e-6
+RUN_START = 0.65
+"""Processor seconds of a stage of dynamics beside REFERENCE_START: launchers, and what it sums up."""
+SET_UP_SECONDS_PER_ATOM, PHASE_SECONDS_PER_ATOM = 1.3e-6, 8e-6
+"""Of domains, and of a phase beside its steps: restart files, pair lists, forces and energies at both ends."""
+MINIMISE_OVER_DYNAMICS = 1.35
+"""A step of minimisation over one of dynamics: it has the energy."""
+RELAX_STEP_SECONDS_PER_ATOM = {"minimise": 1.1e-6, "dynamics": 1.3e-6}
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,11 @@ class Speed:
     """Processor seconds in which a stage starts."""
 
 
+SQUEEZING = 3.6, 2.6
+"""Processor seconds that a nucleosome of many takes to be annealed in a small box as often as ``smallest_box`` does,
+and how much less where there is but one."""
+RELIEF, CROWD = 3.7, 10
+"""And that it takes in the minimisation with all charges, among at least so many others."""
 QUICK = 5.0
 """Processor seconds that a plan folds a fibre for without being asked."""
 REFERENCE = Speed(1.0, REFERENCE_START)
@@ -65,6 +78,27 @@ def stage_seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, t
     return {name: speed.start + speed.factor * (alone[name] + shared[name] / threads) for name in alone}
 
 
+def run_seconds(config: Settings, atoms: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
+    """Of the dynamics, whose ``phases`` are those of all replicas, one after the other.
+
+    A step of dynamics is that of water, measured by parts on the reference (``scaling.measured``), with the cutoffs
+    and the mesh of the settings.
+    """
+    step = float(step_cost(step_settings(config.dynamics))[1][-1])
+    steps = sum(phase.steps * phase.replicas * (MINIMISE_OVER_DYNAMICS if phase.kind == "minimise" else 1)
+                for phase in phases)
+    set_ups = sum(phase.number == 1 for phase in phases)
+    each = SET_UP_SECONDS_PER_ATOM * set_ups + PHASE_SECONDS_PER_ATOM * len(phases) + step * steps
+    return speed.start + speed.factor * (RUN_START + each * atoms / threads)
+
+
+def relax_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
+    """Of the relaxation without water."""
+    steps = sum(phase.steps * RELAX_STEP_SECONDS_PER_ATOM[phase.kind] for phase in phases)
+    each = steps + PHASE_SECONDS_PER_ATOM * len(phases)
+    return speed.start + speed.factor * (5.0 + 5e-6 * solute + each * solute / threads)
+
+
 def folding_seconds(config: Settings, nucleosomes: int) -> float:
     """Of the sampling and what goes before and after, on one core of the reference."""
     section = config.scaffold
@@ -74,7 +108,9 @@ def folding_seconds(config: Settings, nucleosomes: int) -> float:
     # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
     charges = 0.25 if section.core_charges == "formal" else 1.0
     each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
-    each += 0.35 * bool(has_walls or config.locus.contacts) + 8.0 * charges * (section.choose == "smallest-box")
+    each += 0.35 * bool(has_walls or config.locus.contacts)
+    if section.choose == "smallest-box":
+        each += SQUEEZING[0] - SQUEEZING[1] / nucleosomes + charges * RELIEF * min(1.0, nucleosomes / CROWD)
     return nucleosomes * each
 
 
