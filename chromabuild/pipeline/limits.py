@@ -15,7 +15,7 @@ from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes, stage_memory
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, estimate, span
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
@@ -114,7 +114,7 @@ def _memory(build: Estimate, config: Settings, stage: str, threads: int, parts: 
     needed = build.memory[stage]
     if needed <= here * nodes:
         return None
-    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
+    atoms, kind = _size(build, stage)
     remedy = _remedy(build, config, stage, here * nodes, threads, parts)
     if stage == "relax":
         remedy += ", set relax.enabled: false"
@@ -138,6 +138,13 @@ def _memory_taken(build: Estimate, stage: str) -> str | None:
         return None
     return (f"{_WORK[stage]} needs about {needed:.3g} GB of memory, and of the {memory_here() / 1e9:.3g} GB of this "
             f"machine {free:.3g} GB are free: end other programs, or wait until they have ended")
+
+
+def _size(build: Estimate, stage: str) -> tuple[int, str]:
+    """What the memory of a stage grows with."""
+    if stage in ("solvate", "run"):
+        return build.atoms, "atoms"
+    return build.solute_atoms, "atoms" if stage == "build" else "atoms of solute"
 
 
 def first_look(build: Estimate, config: Settings, threads: int, parts: Parts, speed: Speed = REFERENCE
@@ -189,18 +196,22 @@ def _gpu_memory(build: Estimate, config: Settings) -> str | None:
 def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads: int, parts: Parts | None) -> str:
     """What takes the memory (GB) of a stage below what is here: what has made it large."""
     needed = build.memory[stage]
+    least = stage_memory(config, 0, 0, 0, 0, 1, config.dynamics.ranks)[stage] / 1e9
+    if here <= least:
+        return f"give it more (of which the program itself takes {least:.2g} GB)"
+    share = (here - least) / (needed - least)
     if stage == "solvate":
         fewer = thread_count_that_fits(build, here)
         if fewer:
             return f"use --threads {fewer}"
-    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
+    atoms, kind = _size(build, stage)
     if stage in ("solvate", "run"):
         saving = saving_that_fits(config, stage, here, threads, parts or Parts.of(config))
         if saving:
             return f"set {saving.keys} (about {saving.build.atoms:.2g} atoms, {saving.build.memory[stage]:.2g} GB)"
         if config.solvate.box is not None and math.prod(build.box) > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
-            return f"make solvate.box smaller (about {here / needed * build.atoms:.2g} atoms fit)"
-    return f"choose a smaller locus (about {atoms * here / needed:.2g} {kind} fit)"
+            return f"make solvate.box smaller (about {share * build.atoms:.2g} atoms fit)"
+    return f"choose a smaller locus (about {share * atoms:.2g} {kind} fit)"
 
 
 def thread_count_that_fits(build: Estimate, here: float) -> int | None:

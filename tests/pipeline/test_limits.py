@@ -13,7 +13,7 @@ from chromabuild.base.errors import ResourceError
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
 from chromabuild.pipeline import ask, limits
-from chromabuild.pipeline.needs import RELAX_RANK_BYTES
+from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory
 from chromabuild.pipeline.plan import estimate
 
 Usage = namedtuple("Usage", "total used free")
@@ -62,11 +62,11 @@ def test_memory(settings, monkeypatch):
 
 def test_memory_of_the_dry_relaxation(settings, monkeypatch):
     """It may be left out; what it needs grows with the solute and, for each rank, by the program."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.23e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.3e9)
     relaxed = ("--set", "relax.enabled=true", "--until", "relax")
     sentence = refused(settings, "all", *relaxed)
     assert re.match(r"the relaxation without water of 1\.\d+e\+05 atoms of solute needs about 0\.\d+ GB of memory and "
-                    r"this machine has 0\.23 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
+                    r"this machine has 0\.3 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
                     r"it with --until clash$", sentence), sentence
     needs = [float(re.search(r"needs about (\S+) GB", text)[1]) for text in
              (sentence, refused(settings, "all", *relaxed, "--set", "dynamics.ranks=11"))]
@@ -162,6 +162,19 @@ def test_the_remedy_is_that_of_the_cause(settings, monkeypatch, keys, told):
         after = {key: None if value == "(empty)" else value for key, value in
                  re.findall(r"([a-z]+\.[a-z_]+): ([^,\s]+)", re.search(r"GB: set (.*?) \(about", found[0])[1])}
         assert estimate(load_config(settings, keys | after), 1).memory["run"] <= 0.6
+
+
+def test_what_the_program_itself_takes_is_told(settings, monkeypatch):
+    """Where no locus is small enough, and as a part of the memory that does not shrink with the locus."""
+    config = load_config(settings)
+    build = estimate(config, 1)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
+    sentence, = limits.obstacles(build, config, ["build"], 1)
+    assert "GB: give it more (of which the program itself takes 0.21 GB), or stop before it" in sentence
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.22e9)
+    sentence, = limits.obstacles(build, config, ["build"], 1)
+    fit = float(re.search(r"about (\S+) atoms fit", sentence)[1])
+    assert preparation_memory(4, int(fit), 0, 1)["build"] == pytest.approx(0.22e9, rel=0.01)
 
 
 def test_fewer_threads_are_a_remedy(settings, monkeypatch):
