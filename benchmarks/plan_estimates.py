@@ -24,12 +24,13 @@ COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
 STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run", "report")
 SMALLEST = ("scaffold.choose=smallest-box",)
 RELAXED = ("relax.enabled=true", "relax.minimise_steps=20", "relax.length=40 fs")
-CASES = {"1 nucleosome": ("1x601:197",), "1 nucleosome, no linkers": ("1x601:147",), "4 nucleosomes": ("4x601:197",),
-         "4, tight linkers": ("4x601:167", *RELAXED), "4, loose linkers": ("4x601:237",),
-         "4, smallest box": ("4x601:197", *SMALLEST), "12 nucleosomes": ("12x601:197", *RELAXED),
-         "12, smallest box": ("12x601:197", *SMALLEST), "45 nucleosomes": ("45x601:197",),
-         "DNA of 300 bp": ("DNA 300",), "DNA of 1000 bp": ("DNA 1000",), "circle of 336 bp": ("circle 336",),
-         "demo": ("demo",), "yeast, 26 kb": ("chrXIII", "scaffold.confinement_radius=")}
+CASES = {"1 nucleosome": ("1x601:197", *RELAXED), "1 nucleosome, no linkers": ("1x601:147",),
+         "4 nucleosomes": ("4x601:197",), "4, tight linkers": ("4x601:167", *RELAXED),
+         "4, loose linkers": ("4x601:237",), "4, smallest box": ("4x601:197", *SMALLEST),
+         "12 nucleosomes": ("12x601:197",), "12, smallest box": ("12x601:197", *SMALLEST),
+         "45 nucleosomes": ("45x601:197",), "DNA of 300 bp": ("DNA 300",), "DNA of 1000 bp": ("DNA 1000",),
+         "circle of 336 bp": ("circle 336",), "demo": ("demo",),
+         "yeast, 26 kb": ("chrXIII", "scaffold.confinement_radius=")}
 """What is built, and settings."""
 PARTS = {"solute": ("solute.h5", "solute_clean.h5", "solute_relaxed.h5"), "shards": ("shards",),
          "topology": ("topology.h5", "topology.psf"),

@@ -108,7 +108,7 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     stale, speed = stale_files(settings), speed_here()
     is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
     if fold is None:
-        fold = not is_known and is_quick(settings, len(parts.fibre.dyads), speed)
+        fold = not is_known and is_quick(settings, len(parts.fibre.dyads), len(parts.fibre.sequence), speed)
     folded = _folded(settings, threads) if fold else None
     result = estimate(settings, threads, folded, stale, speed, parts)
     found = obstacles(result, settings, STAGES_WITH_LIMITS, threads, parts)

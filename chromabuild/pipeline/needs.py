@@ -1,6 +1,6 @@
 """Memory and disk that stages need, bytes.
 
-Memory is the largest resident set of a stage's processes together, measured with benchmarks/plan_estimates.py,
+Memory is the largest that a stage's processes have together, measured with benchmarks/plan_estimates.py,
 relax_stage.py and engine_memory.py. Small loci need what the programs themselves take.
 """
 
@@ -15,6 +15,8 @@ GPU_BYTES = 5e8
 """An allowance for what the driver of a GPU keeps beside them: a context and compiled kernels."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
+TABULATED_FROM, FIELD_BYTES = 8, 6.8e7
+"""Nucleosomes from which the field of a core is tabulated (mesoscale.field), and the table."""
 RELAX_BYTES_PER_ATOM = 500
 RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
 """What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
@@ -59,7 +61,7 @@ def gpu_bytes(atoms: int, precision: str) -> float:
 def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:
     """Of the stages before the dynamics; ``processes``: those of the stage `solvate`."""
     return {
-        "scaffold": 1.18e8 + 6.5e6 * min(nucleosomes, 12) + 4e5 * nucleosomes,
+        "scaffold": 1.32e8 + 4e5 * nucleosomes + FIELD_BYTES * (nucleosomes >= TABULATED_FROM),
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
         "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,

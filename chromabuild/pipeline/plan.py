@@ -153,7 +153,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     replicas = _phases_of_replicas(config)
     phases = [phase for one in replicas for phase in one]
-    seconds = _seconds(config, nucleosomes, solute, atoms, phases, threads, speed)
+    seconds = _seconds(config, nucleosomes, len(fibre.sequence), solute, atoms, phases, threads, speed)
     likely = likely_layouts(config, box, atoms, threads)
     ranks = likely[0].ranks if likely else config.dynamics.ranks
     return Estimate(
@@ -196,10 +196,10 @@ def likely_job(machine: Machine, nodes: int, config: Settings, build: Estimate) 
     return Job(machine, nodes, best.ranks // nodes, best.threads)
 
 
-def _seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, phases: list[PlannedPhase], threads: int,
-             speed: Speed) -> dict[str, float]:
+def _seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, atoms: int, phases: list[PlannedPhase],
+             threads: int, speed: Speed) -> dict[str, float]:
     """Of the clock, by stage in their order; ``phases`` of all replicas."""
-    found = stage_seconds(config, nucleosomes, solute, atoms, threads, speed)
+    found = stage_seconds(config, nucleosomes, base_pairs, solute, atoms, threads, speed)
     found["run"] = run_seconds(config, atoms, phases, threads, speed)
     if config.relax.enabled:
         relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature))

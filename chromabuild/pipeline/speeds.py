@@ -1,8 +1,7 @@
 """How long stages take, in processor seconds of the machine at hand.
 
-Laws were measured with benchmarks/plan_estimates.py, within 30 %; folding, whose cost grows with the crowd around
-a nucleosome and which may go on to twice the sweeps, within a third and a factor of two. How much faster or slower this
-machine is, a short task tells, in a second.
+Laws were measured with benchmarks/plan_estimates.py; docs/how-to/plan-a-build.md has what they say over what was taken.
+How much faster or slower this machine is, a short task tells, in a second.
 """
 
 import time
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from chromabuild.base.settings import Settings
+from chromabuild.pipeline.needs import TABULATED_FROM
 from chromabuild.scaling.measured import step_cost
 from chromabuild.simulate.protocol import PlannedPhase
 from chromabuild.simulate.tuning import step_settings
@@ -38,6 +38,16 @@ class Speed:
     """Processor seconds in which a stage starts."""
 
 
+WRAPPED, BEAD = 147, 10
+"""Base pairs in a nucleosome and in a bead of a linker."""
+SWEEP, LONE = 3e-5, 7e-6
+"""Processor seconds of a sweep of DNA alone or of one nucleosome, and for each of its particles."""
+PARTICLE, CORE = 1.3e-4, 2.5e-4
+"""Of a sweep in a crowd, for each particle and for each nucleosome beside."""
+TABULATED = 1.2e-4
+"""Of a sweep for each particle where the field of a core is tabulated."""
+LONGER = 1.15
+"""By how much sampling goes on where the energy is not at rest, on average."""
 SQUEEZING = 3.6, 2.6
 """Processor seconds that a nucleosome of many takes to be annealed in a small box as often as ``smallest_box`` does,
 and how much less where there is but one."""
@@ -67,14 +77,14 @@ def _seconds_of_task() -> float:
     return time.process_time() - before
 
 
-def stage_seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, threads: int, speed: Speed
-                  ) -> dict[str, float]:
+def stage_seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, atoms: int, threads: int,
+                  speed: Speed) -> dict[str, float]:
     """Of the stages up to the force field. What of them runs on ``threads`` takes so much less of the clock."""
     has_protein = nucleosomes > 0
     alone = {"scaffold": 0.1, "build": 0.4, "clash": 0.1, "solvate": 0.0,
-             "topology": (4.2 if has_protein else 0.75) + 4.5e-6 * solute}
-    shared = {"scaffold": folding_seconds(config, nucleosomes), "build": 3.3e-6 * solute, "clash": 2.6e-6 * solute,
-              "solvate": 0.87e-6 * atoms, "topology": 0.0}
+             "topology": (4.6 if has_protein else 1.0) + 4.5e-6 * solute}
+    shared = {"scaffold": folding_seconds(config, nucleosomes, base_pairs), "build": 3.3e-6 * solute,
+              "clash": 2.6e-6 * solute, "solvate": 0.87e-6 * atoms, "topology": 0.0}
     return {name: speed.start + speed.factor * (alone[name] + shared[name] / threads) for name in alone}
 
 
@@ -99,23 +109,32 @@ def relax_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, spe
     return speed.start + speed.factor * (5.0 + 5e-6 * solute + each * solute / threads)
 
 
-def folding_seconds(config: Settings, nucleosomes: int) -> float:
+def folding_seconds(config: Settings, nucleosomes: int, base_pairs: int) -> float:
     """Of the sampling and what goes before and after, on one core of the reference."""
     section = config.scaffold
-    if nucleosomes < 2 or config.locus.circular:
-        return 5e-5 * section.sweeps
+    particles = nucleosomes + max(0, base_pairs - WRAPPED * nucleosomes) / BEAD
+    if config.locus.circular:
+        return 0.0
+    if nucleosomes < 2:
+        return section.sweeps * (SWEEP + LONE * particles)
     has_walls = section.confinement_radius or section.container or section.is_packed
-    # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
-    charges = 0.25 if section.core_charges == "formal" else 1.0
-    each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
-    each += 0.35 * bool(has_walls or config.locus.contacts)
+    is_formal = section.core_charges == "formal"
+    if nucleosomes >= TABULATED_FROM:
+        sweep = TABULATED * particles * (0.6 if is_formal else 1.0)
+    else:
+        sweep = (PARTICLE * particles + CORE * nucleosomes) * (0.2 if is_formal else 1.0)
+    # Neighbours within the reach of charges: few along a coil, many in a crowd.
+    found = section.sweeps * LONGER * sweep * (1.0 if has_walls else 0.2)
+    if has_walls or config.locus.contacts:
+        found += nucleosomes * (0.1 if is_formal else 0.45)
     if section.choose == "smallest-box":
-        each += SQUEEZING[0] - SQUEEZING[1] / nucleosomes + charges * RELIEF * min(1.0, nucleosomes / CROWD)
-    return nucleosomes * each
+        relief = RELIEF * min(1.0, nucleosomes / CROWD) * (0.1 if is_formal else 1.0)
+        found += nucleosomes * (SQUEEZING[0] - SQUEEZING[1] / nucleosomes + relief)
+    return found
 
 
-def is_quick(config: Settings, nucleosomes: int, speed: Speed) -> bool:
+def is_quick(config: Settings, nucleosomes: int, base_pairs: int, speed: Speed) -> bool:
     """Whether a plan may fold the fibre to know its box: where that is short, and no rule for the size is there."""
     if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
         return False
-    return speed.factor * folding_seconds(config, nucleosomes) < QUICK
+    return speed.factor * folding_seconds(config, nucleosomes, base_pairs) < QUICK
