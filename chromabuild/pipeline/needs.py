@@ -65,7 +65,7 @@ def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
         "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
-        "topology": max(2.87e8 if nucleosomes else 2.14e8, 2.0e8 + 400 * solute)}
+        "topology": max(2.87e8, 2.45e8 + 400 * solute) if nucleosomes else 2.06e8 + 400 * solute}
 
 
 def relax_memory(atoms: int, ranks: int) -> float:

@@ -5,7 +5,9 @@ import re
 import resource
 from collections import namedtuple
 
+import numpy as np
 import pytest
+from support.molecular_systems import make_solute
 from typer.testing import CliRunner
 
 from chromabuild.base import machine
@@ -141,6 +143,26 @@ def test_a_stage_by_itself_asks_for_its_memory(settings, monkeypatch, stage):
     for module in (limits, ask):
         monkeypatch.setattr(module, "memory_free", lambda: 1.02 * needed)
     ask.refuse_alone(config, stage, 1)
+
+
+def test_a_solute_that_is_there_tells_its_box(settings, monkeypatch):
+    """An estimate of the build would take more memory than its shards; a damaged file is left to the stage."""
+    config = load_config(settings, {"solvate.box": None, "solvate.padding": 10})
+    solute = make_solute([["DA5", "DT3"]])
+    solute.position = np.linspace((0, 0, 0), (30, 40, 500), solute.n_atoms, dtype=np.float32)
+    folder = settings.parent / "results"
+    folder.mkdir()
+    solute.write(folder / "solute_clean.h5")
+    needed = preparation_memory(4, 0, int(ask.ATOMS_PER_VOLUME * 50 * 60 * 520), 2)["solvate"]
+    asked = []
+    monkeypatch.setattr(limits, "refuse", lambda *given: asked.append(given))
+    for free in (0.98 * needed, 1.02 * needed):
+        monkeypatch.setattr(ask, "memory_free", lambda free=free: free)
+        ask.refuse_alone(config, "solvate", 1)
+    assert len(asked) == 1
+    (folder / "solute_clean.h5").write_bytes(b"damaged")
+    ask.refuse_alone(config, "solvate", 1)
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(("keys", "told"), [
