@@ -17,6 +17,9 @@ from chromabuild.cli import app
 from chromabuild.pipeline import ask, limits
 from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory
 from chromabuild.pipeline.plan import estimate
+from chromabuild.pipeline.stages import RunPart
+from chromabuild.pipeline.stages.run import asked
+from chromabuild.simulate.protocol import plan_phases
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -226,6 +229,15 @@ def test_dynamics_that_would_not_end(settings, monkeypatch):
     assert told["obstacles"] == []
     assert float(look[1]) * {"s": 1, "min": 60}[look[2]] == pytest.approx(told["seconds"]["run"], rel=0.5)
     assert "to see first that it runs: simulate.protocol: demo takes" in run(settings, "plan", *standard).stdout
+
+
+def test_a_phase_by_itself_is_weighed_alone(settings):
+    """So that a minimisation can be made where the dynamics after it cannot."""
+    config = load_config(settings, {"simulate.protocol": "standard", "simulate.replicas": 3})
+    part = asked(config, RunPart("minimise", 2)).simulate
+    assert [phase.name for phase in plan_phases(part)] == ["minimise"] and part.replicas == 1
+    for whole in (RunPart(), RunPart("nothing")):
+        assert asked(config, whole).simulate == config.simulate
 
 
 def test_memory_that_other_programs_have(settings, monkeypatch):
