@@ -59,12 +59,11 @@ def result_of(folder: Path, *words: object) -> dict:
     return json.loads(subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True).stdout)
 
 
-def used_by(folder: Path, words: list[str], largest: float, keep: bool) -> dict[str, tuple[float, float]]:
-    """Seconds and GB that each stage of a build took. They lie in taken.json beside the project; with ``keep`` what is
-    there already stands."""
+def used_by(folder: Path, plan: dict, words: list[str], largest: float, keep: bool) -> dict[str, tuple[float, float]]:
+    """Seconds and GB that each stage of a planned build took. They lie in taken.json beside the project; with ``keep``
+    what is there already stands."""
     record = folder.with_name("taken.json")
     found = json.loads(record.read_text()) if keep and record.is_file() else {}
-    plan = result_of(folder, "plan", "--threads", 1, "--no-fold", *words)
     for stage in STAGES:
         if stage in found or stage not in plan["seconds"] or (stage == "run" and plan["atoms"] > largest):
             continue
@@ -96,7 +95,7 @@ def rows(folder: Path, locus: str, settings: list[str], largest: float, keep: bo
             (folder / name).mkdir(parents=True)
             begin(folder / name, locus)
     plan = result_of(folder / "plan", "plan", "--threads", 1, *words)
-    used = used_by(folder / "build", words, largest, keep)
+    used = used_by(folder / "build", plan, words, largest, keep)
     results = folder / "build" / "results"
     yield "atoms", plan["atoms"], json.loads((results / "shards" / "manifest.json").read_text())["atoms"]
     for stage, (_, memory) in used.items():

@@ -7,7 +7,7 @@ from chromabuild.base.errors import ChromabuildError
 from chromabuild.base.files import file_names
 from chromabuild.base.machine import memory_free
 from chromabuild.base.settings import Settings
-from chromabuild.pipeline.needs import preparation_memory
+from chromabuild.pipeline.needs import preparation_memory, shard_process_memory
 from chromabuild.pipeline.relaxing import solute_file
 
 OWN_NEED = ("scaffold", "build", "clash", "solvate", "topology")
@@ -34,7 +34,9 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
         return
     base_pairs = size * (PACKED_AT_MOST if config.locus.fasta.endswith(("gz", "bgz")) else 1)
     atoms = ATOMS_PER_VOLUME * _largest_volume(config, base_pairs) if stage == "solvate" else 0
-    most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1)
+    a_brick = min(atoms, ATOMS_PER_VOLUME * (1.5 * config.solvate.brick_edge) ** 3)  # edges are those that fit the box
+    most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1,
+                              shard_process_memory(config, a_brick))
     if most[stage] > memory_free():
         from chromabuild.pipeline.limits import refuse
         from chromabuild.pipeline.validation import check_box

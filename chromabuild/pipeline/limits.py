@@ -15,7 +15,7 @@ from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes, stage_memory
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, estimate, span
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
@@ -36,6 +36,8 @@ LONG_RUN = 86400.0
 """Seconds: before longer dynamics a first look at whether it runs is advised."""
 FIRST_LOOK = "demo"
 """The shipped protocol that shows that a system runs."""
+COMMON_BRICK = 100.0
+"""Angstrom: larger bricks take memory and save little."""
 LOOSE = 20
 """A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
 
@@ -201,9 +203,11 @@ def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads:
         return f"give it more (of which the program itself takes {least:.2g} GB)"
     share = (here - least) / (needed - least)
     if stage == "solvate":
-        fewer = thread_count_that_fits(build, here)
-        if fewer:
+        fewer = thread_count_that_fits(build, config, here)
+        if fewer and fewer < threads:
             return f"use --threads {fewer}"
+        if config.solvate.brick_edge > COMMON_BRICK:
+            return f"lower solvate.brick_edge = {config.solvate.brick_edge:g} A ({COMMON_BRICK:g} is common)"
     atoms, kind = _size(build, stage)
     if stage in ("solvate", "run"):
         saving = saving_that_fits(config, stage, here, threads, parts or Parts.of(config))
@@ -214,10 +218,11 @@ def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads:
     return f"choose a smaller locus (about {share * atoms:.2g} {kind} fit)"
 
 
-def thread_count_that_fits(build: Estimate, here: float) -> int | None:
+def thread_count_that_fits(build: Estimate, config: Settings, here: float) -> int | None:
     """With how many threads the shards can be written in so much memory (GB); None where not even with one."""
-    spare = 1e9 * here - SHARD_PROCESS_BYTES - SHARD_BYTES_PER_ATOM * build.atoms
-    return max(1, int(spare / SHARD_PROCESS_BYTES)) if spare > 0 else None
+    each = shard_process_memory(config, build.atoms / build.shards)
+    spare = 1e9 * here - each - SHARD_BYTES_PER_ATOM * build.atoms
+    return max(1, int(spare / each)) if spare > 0 else None
 
 
 def _disk(build: Estimate, config: Settings, stage: str) -> str | None:

@@ -22,7 +22,9 @@ RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
 """What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
 RUN_PROCESS_BYTES = 1.6e8
 """The process that starts the ranks of the dynamics, and the launcher."""
-SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.32e8, 6
+SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.31e8, 6
+BRICK_BYTES_PER_ATOM, POTENTIAL_BYTES = 33, 6e7
+"""Of each process that writes shards, for the brick at hand, and for ions by the potential of the solute."""
 BRICKS_TO_SHARE = 16
 """Processes are started where each has so many bricks to write."""
 TOPOLOGY_FILE_BYTES_PER_ATOM = 209
@@ -45,7 +47,8 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
 
     dynamics = config.dynamics
     writers = min(threads, bricks // BRICKS_TO_SHARE)
-    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0))
+    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0),
+                               shard_process_memory(config, atoms / max(1, bricks)))
     if config.relax.enabled:
         found["relax"] = relax_memory(solute, dynamics.ranks)
     found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else RUN_PROCESS_BYTES
@@ -58,13 +61,19 @@ def gpu_bytes(atoms: int, precision: str) -> float:
     return GPU_BYTES + GPU_BYTES_PER_ATOM[precision] * atoms
 
 
-def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:
-    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`."""
+def shard_process_memory(config: Settings, atoms: float) -> float:
+    """Of a process that writes shards of so many atoms."""
+    by_potential = config.solvate.ion_placement == "debye-hueckel"
+    return SHARD_PROCESS_BYTES + BRICK_BYTES_PER_ATOM * atoms + POTENTIAL_BYTES * by_potential
+
+
+def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int, each: float) -> dict[str, float]:
+    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`, which take ``each`` so much."""
     return {
         "scaffold": 1.32e8 + 4e5 * nucleosomes + FIELD_BYTES * (nucleosomes >= TABULATED_FROM),
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
-        "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
+        "solvate": each * processes + SHARD_BYTES_PER_ATOM * atoms,
         "topology": max(2.87e8, 2.45e8 + 400 * solute) if nucleosomes else 2.06e8 + 400 * solute}
 
 

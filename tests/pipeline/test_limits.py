@@ -15,7 +15,7 @@ from chromabuild.base.errors import ResourceError
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
 from chromabuild.pipeline import ask, limits
-from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory
+from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory, shard_process_memory
 from chromabuild.pipeline.plan import estimate
 from chromabuild.pipeline.stages import RunPart
 from chromabuild.pipeline.stages.run import asked
@@ -156,7 +156,8 @@ def test_a_solute_that_is_there_tells_its_box(settings, monkeypatch):
     folder = settings.parent / "results"
     folder.mkdir()
     solute.write(folder / "solute_clean.h5")
-    needed = preparation_memory(4, 0, int(ask.ATOMS_PER_VOLUME * 50 * 60 * 520), 2)["solvate"]
+    atoms = ask.ATOMS_PER_VOLUME * 50 * 60 * 520
+    needed = preparation_memory(4, 0, int(atoms), 2, shard_process_memory(config, atoms))["solvate"]
     asked = []
     monkeypatch.setattr(limits, "refuse", lambda *given: asked.append(given))
     for free in (0.98 * needed, 1.02 * needed):
@@ -199,7 +200,7 @@ def test_what_the_program_itself_takes_is_told(settings, monkeypatch):
     monkeypatch.setattr(limits, "memory_here", lambda: 0.22e9)
     sentence, = limits.obstacles(build, config, ["build"], 1)
     fit = float(re.search(r"about (\S+) atoms fit", sentence)[1])
-    assert preparation_memory(4, int(fit), 0, 1)["build"] == pytest.approx(0.22e9, rel=0.01)
+    assert preparation_memory(4, int(fit), 0, 1, 0.0)["build"] == pytest.approx(0.22e9, rel=0.01)
 
 
 def test_fewer_threads_are_a_remedy(settings, monkeypatch):
@@ -210,6 +211,15 @@ def test_fewer_threads_are_a_remedy(settings, monkeypatch):
     assert not found  # few bricks: one process writes them
     config.solvate.brick_edge = 20
     assert re.search("use --threads 3", limits.obstacles(estimate(config, 64), config, ["solvate"], 64)[0])
+
+
+def test_large_bricks_are_a_cause(settings, monkeypatch):
+    """One process writes a brick after the other: that of all 1.6e6 atoms takes the memory."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.17e9)
+    found = [limits.obstacles(estimate(config, 1), config, ["solvate"], 1) for config in
+             (load_config(settings, {"solvate.brick_edge": edge}) for edge in (100, 200))]
+    assert not found[0]
+    assert re.search(r"GB: lower solvate\.brick_edge = 200 A \(100 is common\), or stop", found[1][0])
 
 
 def test_dynamics_that_would_not_end(settings, monkeypatch):
