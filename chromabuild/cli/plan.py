@@ -115,7 +115,7 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     certain = "not here" if fold or is_known else "not here if the box is that large"
     choice, here = sensible_engine(result, settings, gpu_memory), summary_of_machine(settings.output)
     saved = savings(settings, threads, result, speed, parts)
-    look = first_look(result, settings, threads, parts, speed)
+    look = first_look(result.atoms, settings, threads, speed)
     old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
     summary = {**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale),
                "machine_here": here, "savings": [one.as_dict() for one in saved], "first_look_seconds": look,

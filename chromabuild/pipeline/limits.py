@@ -16,7 +16,7 @@ from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
 from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
-from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, estimate, span
+from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate, span
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.solvate.bricks import check_numbering
@@ -56,7 +56,7 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str], thread
         found.append(_beyond_names(build))
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
-        found.append(_time(build, config, threads, parts))
+        found.append(_time(build, config, threads))
     found += [_disk(build, config, stage) for stage in wanted]
     return [sentence for sentence in found if sentence]
 
@@ -149,25 +149,26 @@ def _size(build: Estimate, stage: str) -> tuple[int, str]:
     return build.solute_atoms, "atoms" if stage == "build" else "atoms of solute"
 
 
-def first_look(build: Estimate, config: Settings, threads: int, parts: Parts, speed: Speed = REFERENCE
-               ) -> float | None:
+def first_look(atoms: int, config: Settings, threads: int, speed: Speed = REFERENCE) -> float | None:
     """Seconds that the dynamics takes with the protocol that only shows that the system runs; None where what is set
     takes no longer than that, or less than LONG_RUN."""
-    if build.seconds["run"] < LONG_RUN:
-        return None
+    seconds = dynamics_seconds(config, atoms, threads, speed)
     changed = config.model_copy(update={"simulate": SimulateSection(protocol=FIRST_LOOK)})
-    seconds = estimate(changed, threads, speed=speed, parts=parts).seconds["run"]
-    return seconds if seconds < build.seconds["run"] else None
+    look = dynamics_seconds(changed, atoms, threads, speed)
+    return look if seconds >= LONG_RUN and look < seconds else None
 
 
-def _time(build: Estimate, config: Settings, threads: int, parts: Parts | None) -> str | None:
-    """Dynamics of chromamd that would not end. How fast OpenMM is on a GPU is not known."""
+def _time(build: Estimate, config: Settings, threads: int) -> str | None:
+    """Dynamics of chromamd that would not end. How fast OpenMM is on a GPU is not known.
+
+    On the reference: a measured speed is never the same twice, and `all` shall say what `plan` says.
+    """
     nodes = nodes_here()
-    seconds = build.seconds["run"] / nodes
+    seconds = dynamics_seconds(config, build.atoms, threads) / nodes
     if config.dynamics.engine != "chromamd" or seconds <= LONGEST_RUN:
         return None
-    machines = "this machine" if nodes == 1 else f"{nodes} nodes"
-    look = first_look(build, config, threads, parts or Parts.of(config))
+    machines = "a machine such as this" if nodes == 1 else f"{nodes} nodes"
+    look = first_look(build.atoms, config, threads)
     shorter = (f"set simulate.protocol: {FIRST_LOOK} (about {span(look / nodes)}), which shows that it runs, "
                if look is not None and look / nodes <= LONGEST_RUN else "")
     return (f"{_WORK['run']} of {build.atoms:.3g} atoms takes about {span(seconds)} on {machines}: {shorter}use more "

@@ -220,6 +220,11 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
         frame_period=last.trajectory_period or max(1, last.steps)), job)
 
 
+def dynamics_seconds(config: Settings, atoms: int, threads: int, speed: Speed = REFERENCE) -> float:
+    """Of the clock, for all phases and replicas."""
+    return run_seconds(config, atoms, [phase for one in _phases_of_replicas(config) for phase in one], threads, speed)
+
+
 def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:
     """The phases of each replica, as long as they have been made in the output folder."""
     return list(phases_of_replicas(Path(config.output) / "md", config.simulate).values())
