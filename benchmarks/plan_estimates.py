@@ -1,10 +1,11 @@
 """What `chromabuild plan` says before anything is built, beside what the build then takes.
 
-Arrays of 1, 4 and 12 nucleosomes with tight and loose linkers, DNA alone, a circle and the bundled demo, each from a
-new folder: `plan --json`, then every stage on one thread in a process of its own. Memory is the largest
-resident set of a stage's process; time is processor time, which other work on the machine disturbs little.
-The dynamics is a few steps (--steps), and left out beyond --largest atoms. --packing folds arrays of several lengths
-with and without walls, and builds nothing.
+Arrays of 1 to 45 nucleosomes with tight and loose linkers, in walls and in the smallest box, with and without a dry
+relaxation, DNA alone, a circle, the bundled demo and 26 kb of the bundled locus in walls, each from a new folder:
+`plan --json`, then every stage on one thread in a process of its own. Memory is that of all processes of a stage
+together, or the largest resident set of one where that is more (short peaks); time is processor time, which other work
+on the machine disturbs little. The dynamics is a few steps (--steps), and left out beyond --largest atoms. --packing
+folds arrays of several lengths with and without walls, and builds nothing.
 """
 
 import json
@@ -15,15 +16,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from common.command import Benchmark
+from common.memory import MemoryWatch
 from common.results import Table
 from common.timing import measured
 
 COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
-STAGES = ("scaffold", "build", "clash", "solvate", "topology", "run")
-CASES = {"1 nucleosome": "1x601:197", "1 nucleosome, no linkers": "1x601:147", "4 nucleosomes": "4x601:197",
-         "4, tight linkers": "4x601:167", "4, loose linkers": "4x601:237", "12 nucleosomes": "12x601:197",
-         "DNA of 300 bp": "DNA 300", "circle of 336 bp": "circle 336", "demo": "demo"}
-PARTS = {"solute": ("solute.h5", "solute_clean.h5"), "shards": ("shards",), "topology": ("topology.h5", "topology.psf"),
+STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run", "report")
+SMALLEST = ("scaffold.choose=smallest-box",)
+RELAXED = ("relax.enabled=true", "relax.minimise_steps=20", "relax.length=40 fs")
+CASES = {"1 nucleosome": ("1x601:197", *RELAXED), "1 nucleosome, no linkers": ("1x601:147",),
+         "4 nucleosomes": ("4x601:197",), "4, tight linkers": ("4x601:167", *RELAXED),
+         "4, loose linkers": ("4x601:237",), "4, smallest box": ("4x601:197", *SMALLEST),
+         "12 nucleosomes": ("12x601:197",), "12, smallest box": ("12x601:197", *SMALLEST),
+         "45 nucleosomes": ("45x601:197",), "DNA of 300 bp": ("DNA 300",), "DNA of 1000 bp": ("DNA 1000",),
+         "circle of 336 bp": ("circle 336",), "demo": ("demo",),
+         "yeast, 26 kb": ("chrXIII", "scaffold.confinement_radius=")}
+"""What is built, and settings."""
+PARTS = {"solute": ("solute.h5", "solute_clean.h5", "solute_relaxed.h5"), "shards": ("shards",),
+         "topology": ("topology.h5", "topology.psf"),
          "trajectory": ("md/*.dcd",)}
 """Of the disk, by the names of the plan: what a run of some steps leaves beside is not what a long one does."""
 
@@ -33,11 +43,13 @@ def begin(folder: Path, case: str) -> None:
     kind, _, length = case.partition(" ")
     options: list[object] = ["--array", case]
     if length:
-        sequence = ("GCATGTAAGTTCAGTCGATACGTTAGCAAGCTGATCGTCAACTGGCC" * 20)[:int(length)]
+        sequence = ("GCATGTAAGTTCAGTCGATACGTTAGCAAGCTGATCGTCAACTGGCC" * 30)[:int(length)]
         (folder / "bare.fa").write_text(f">bare\n{sequence}\n")
         options = ["--fasta", folder / "bare.fa", *(["--circular"] if kind == "circle" else [])]
     elif case == "demo":
         options = ["--example", "demo"]
+    elif case == "chrXIII":
+        options = ["--example", "chrXIII", "--region", "chrXIII:36,501-62,500"]
     subprocess.run([*COMMAND, "init", *map(str, options), folder], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -47,29 +59,52 @@ def result_of(folder: Path, *words: object) -> dict:
     return json.loads(subprocess.run(line, cwd=folder, check=True, capture_output=True, text=True).stdout)
 
 
-def rows(folder: Path, settings: list[str], largest: float) -> Iterator[tuple[str, float, float]]:
+def used_by(folder: Path, plan: dict, words: list[str], largest: float, keep: bool) -> dict[str, tuple[float, float]]:
+    """Seconds and GB that each stage of a planned build took. They lie in taken.json beside the project; with ``keep``
+    what is there already stands."""
+    record = folder.with_name("taken.json")
+    found = json.loads(record.read_text()) if keep and record.is_file() else {}
+    for stage in STAGES:
+        if stage in found or stage not in plan["seconds"] or (stage == "run" and plan["atoms"] > largest):
+            continue
+        with MemoryWatch(interval=0.1, skipped=2) as together:  # this process, and the one that measures
+            used = measured([*COMMAND, stage, "--threads", 1, *words], folder / f"{stage}.log", 1, folder=folder)
+        found[stage] = used.cpu, max(used.memory, together.largest / 1e9)
+        print(f"  {folder.parent.name}, {stage}: {used.cpu:.2f} s, {found[stage][1]:.3f} GB", flush=True)
+        record.write_text(json.dumps(found))
+    return found
+
+
+def disk_of(results: Path, patterns: tuple[str, ...]) -> float:
+    """GB of files and of what lies in folders."""
+    found = [one for pattern in patterns for path in results.glob(pattern)
+             for one in (path.rglob("*") if path.is_dir() else [path]) if one.is_file()]
+    return sum(path.stat().st_size for path in found) / 1e9
+
+
+def rows(folder: Path, locus: str, settings: list[str], largest: float, keep: bool
+         ) -> Iterator[tuple[str, float, float]]:
     """(what, predicted, true) of a case: atoms; memory in GB and time in seconds of each stage; disk in GB."""
     words = [word for setting in settings for word in ("--set", setting)]
-    plan = result_of(folder, "plan", "--threads", 1, *words)
-    took, needed = {}, {}
-    for stage in STAGES:
-        if stage == "run" and plan["atoms"] > largest:
-            break
-        used = measured([*COMMAND, stage, "--threads", 1, *words], folder / f"{stage}.log", 1, folder=folder)
-        took[stage], needed[stage] = used.cpu, used.memory
-        print(f"  {folder.name}, {stage}: {used.cpu:.2f} s, {needed[stage]:.3f} GB", flush=True)
-    results = folder / "results"
-    manifest = json.loads((results / "shards" / "manifest.json").read_text())
-    yield "atoms", plan["atoms"], manifest["atoms"]
-    for stage, value in needed.items():
-        yield f"memory, {stage}", plan["memory"][stage], value
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    for name in ("plan", "build"):  # a plan beside its build would know the box
+        if name == "plan":
+            shutil.rmtree(folder / name, ignore_errors=True)
+        if not (folder / name).exists():
+            (folder / name).mkdir(parents=True)
+            begin(folder / name, locus)
+    plan = result_of(folder / "plan", "plan", "--threads", 1, *words)
+    used = used_by(folder / "build", plan, words, largest, keep)
+    results = folder / "build" / "results"
+    yield "atoms", plan["atoms"], json.loads((results / "shards" / "manifest.json").read_text())["atoms"]
+    for stage, (_, memory) in used.items():
+        yield f"memory, {stage}", plan["memory"][stage], memory
     for name, patterns in PARTS.items():
-        files = [path for pattern in patterns for found in results.glob(pattern)
-                 for path in (found.rglob("*") if found.is_dir() else [found]) if path.is_file()]
-        if name != "trajectory" or "run" in took:
-            yield f"disk, {name}", plan["disk"][name], sum(path.stat().st_size for path in files) / 1e9
-    for stage, value in took.items():
-        yield f"time, {stage}", plan["seconds"][stage], value
+        if name != "trajectory" or "run" in used:
+            yield f"disk, {name}", plan["disk"][name], disk_of(results, patterns)
+    for stage, (seconds, _) in used.items():
+        yield f"time, {stage}", plan["seconds"][stage], seconds
 
 
 def packing(folder: Path, table: Table, counts: list[int]) -> None:
@@ -95,6 +130,7 @@ def main() -> None:
     add("--largest", type=float, default=1.5e5, help="atoms up to which the dynamics runs")
     add("--packing", nargs="*", type=int, default=[], help="numbers of nucleosomes to fold with and without walls")
     add("--work", type=Path, default=Path("plan_estimates"), help="folder of the builds")
+    add("--keep", action="store_true", help="what earlier runs took stands (taken.json in --work); plans are made anew")
     given = benchmark.start(quick={"cases": ["DNA of 300 bp"], "steps": 1})
     work = given.work.resolve()
     if given.packing:
@@ -111,12 +147,10 @@ def main() -> None:
     worst: dict[str, list[float]] = {}
     for case in given.cases:
         home = work / case.replace(" ", "_").replace(",", "")
-        shutil.rmtree(home, ignore_errors=True)
-        home.mkdir(parents=True)
-        begin(home, CASES[case])
-        for what, said, taken in rows(home, [f"simulate.phases={phases}"], given.largest):
-            table.row(case, what, said, taken, said / taken)
-            worst.setdefault(what, []).append(said / taken)
+        locus, *settings = CASES[case]
+        for what, said, true in rows(home, locus, [f"simulate.phases={phases}", *settings], given.largest, given.keep):
+            table.row(case, what, said, true, said / true)
+            worst.setdefault(what, []).append(said / true)
     summary = benchmark.table("summary", f"What `plan` says before the build over what it takes, "
                               f"{len(given.cases)} loci", what="", least=".2f", most=".2f")
     for what, ratios in worst.items():

@@ -38,10 +38,11 @@ class MemoryWatch:
         watch.peak  # {"one phase": bytes, ...}
     """
 
-    def __init__(self, label: Callable[[], str] = lambda: "all", interval: float = 0.5) -> None:
-        """``label`` says what is being done; ``interval``: seconds between looks."""
+    def __init__(self, label: Callable[[], str] = lambda: "all", interval: float = 0.5, skipped: int = 0) -> None:
+        """``label`` says what is being done; ``interval``: seconds between looks; ``skipped``: how many of the family,
+        this process first, do not count."""
         self.peak: dict[str, int] = {}
-        self._label, self._interval = label, interval
+        self._label, self._interval, self._skipped = label, interval, skipped
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._look)
 
@@ -53,7 +54,7 @@ class MemoryWatch:
     def _look(self) -> None:
         while not self._stop.wait(self._interval):
             label = self._label()
-            self.peak[label] = max(self.peak.get(label, 0), memory_of(family()))
+            self.peak[label] = max(self.peak.get(label, 0), memory_of(family()[self._skipped:]))
 
     def __enter__(self) -> "MemoryWatch":
         self._thread.start()

@@ -36,6 +36,8 @@ _AFTER = {"scaffold": ("ensemble",), "solvate": ("shards",)}
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
          "contact-energies", "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
+OUT_OF_MEMORY = ("out of memory: `chromabuild plan` tells what each stage needs and what would save it; a limit of "
+                 "`ulimit -v` or `ulimit -d` counts addresses that are not used too")
 _OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EACCES, errno.EPERM,
                 errno.EROFS}
 """Errors of the system that say something of a disk, not of the program."""
@@ -117,10 +119,13 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
             _fail("interrupted: the same command continues", InterruptedRunError.exit_code)
-        except MemoryError:
-            _fail("out of memory: `chromabuild plan` tells what each stage needs and what would save it",
-                  ResourceError.exit_code)
+        except (MemoryError, RuntimeError, ImportError) as error:
+            if not _lacks_memory(error):
+                _unexpected(error)
+            _fail(OUT_OF_MEMORY, ResourceError.exit_code)
         except OSError as error:
+            if error.errno == errno.ENOMEM:
+                _fail(OUT_OF_MEMORY, ResourceError.exit_code)
             if error.errno == errno.EPIPE:
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(0) from None
@@ -154,6 +159,12 @@ def _stopped_by_schedulers() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def _lacks_memory(error: Exception) -> bool:
+    """Whether memory ran out: threads and libraries say it in words of their own."""
+    return isinstance(error, MemoryError) or any(
+        words in str(error) for words in ("can't start new thread", "failed to map segment", "Cannot allocate memory"))
 
 
 def _raised_in_mesoscale(error: BaseException) -> bool:

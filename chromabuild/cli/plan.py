@@ -98,8 +98,8 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.engine_choice import sensible_engine
     from chromabuild.pipeline.extent import size_is_known
-    from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, obstacles
-    from chromabuild.pipeline.plan import estimate
+    from chromabuild.pipeline.limits import FIRST_LOOK, STAGES_WITH_LIMITS, first_look, obstacles
+    from chromabuild.pipeline.plan import estimate, span
     from chromabuild.pipeline.savings import savings
     from chromabuild.pipeline.speeds import is_quick, speed_here
     from chromabuild.pipeline.validation import check_all
@@ -108,21 +108,25 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     stale, speed = stale_files(settings), speed_here()
     is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
     if fold is None:
-        fold = not is_known and is_quick(settings, len(parts.fibre.dyads), speed)
+        fold = not is_known and is_quick(settings, len(parts.fibre.dyads), len(parts.fibre.sequence), speed)
     folded = _folded(settings, threads) if fold else None
     result = estimate(settings, threads, folded, stale, speed, parts)
-    found = obstacles(result, settings, STAGES_WITH_LIMITS)
+    found = obstacles(result, settings, STAGES_WITH_LIMITS, threads, parts)
     certain = "not here" if fold or is_known else "not here if the box is that large"
     choice, here = sensible_engine(result, settings, gpu_memory), summary_of_machine(settings.output)
     saved = savings(settings, threads, result, speed, parts)
+    look = first_look(result.atoms, settings, threads, speed)
     old = [f"stale, to be made again: {', '.join(stale)}"] if stale else []
     summary = {**result.as_dict(), "engine": choice.as_dict(), "obstacles": found, "stale": list(stale),
-               "machine_here": here, "savings": [one.as_dict() for one in saved],
+               "machine_here": here, "savings": [one.as_dict() for one in saved], "first_look_seconds": look,
                **({"note": parts.note} if parts.note else {})}
     return summary, json, [
-        *old, *result.lines(), f"this machine: {here['cores']} cores, {here['memory_gb']:.3g} GB of memory, "
-        f"{here['disk_free_gb']:.3g} GB of disk free", choice.line(settings),
-        *(f"to save: {one.line(result)}" for one in saved), *(f"{certain}: {sentence}" for sentence in found),
+        *old, *result.lines(), f"this machine: {here['cores']} cores, {here['memory_gb']:.3g} GB of memory "
+        f"({here['memory_free_gb']:.3g} GB free now), {here['disk_free_gb']:.3g} GB of disk free",
+        choice.line(settings),
+        *(f"to save: {one.line(result)}" for one in saved),
+        *([f"to see first that it runs: simulate.protocol: {FIRST_LOOK} takes about {span(look)}"] if look else []),
+        *(f"{certain}: {sentence}" for sentence in found),
         *([f"note: {parts.note}"] if parts.note else [])]
 
 

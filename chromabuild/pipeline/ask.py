@@ -3,22 +3,28 @@
 import math
 from pathlib import Path
 
+from chromabuild.base.errors import ChromabuildError
 from chromabuild.base.files import file_names
-from chromabuild.base.machine import memory_here
+from chromabuild.base.machine import memory_free
 from chromabuild.base.settings import Settings
-from chromabuild.pipeline.needs import preparation_memory
+from chromabuild.pipeline.needs import preparation_memory, shard_process_memory
+from chromabuild.pipeline.relaxing import solute_file
 
 OWN_NEED = ("scaffold", "build", "clash", "solvate", "topology")
 """The others ask by themselves, or need little."""
 ATOMS_PER_BP, ATOMS_PER_VOLUME, PACKED_AT_MOST = 150, 0.11, 6
 """More than any solute has, more than a cubic angstrom of water has, and how often a gzip file unfolds at most."""
 
+CHUNK = 1 << 18
+"""Atoms that are read at a time."""
+
 
 def refuse_alone(config: Settings, stage: str, threads: int) -> None:
     """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is.
 
     The locus is read for it only where the size of its files leaves a doubt: DNA has 64 atoms a base pair, histones as
-    many again and less than half of that, and no box is longer than straight DNA and the padding.
+    many again and less than half of that, and no box is longer than straight DNA and the padding. Where a solute is
+    there, its own extent tells: to estimate a build takes more memory than to write its shards.
     """
     if stage not in OWN_NEED:
         return
@@ -27,14 +33,36 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
     except OSError:
         return
     base_pairs = size * (PACKED_AT_MOST if config.locus.fasta.endswith(("gz", "bgz")) else 1)
-    edge = 3.4 * base_pairs + 2 * config.solvate.padding
-    volume = math.prod(config.solvate.box) if config.solvate.box else edge**3
-    atoms = ATOMS_PER_VOLUME * volume if stage == "solvate" else 0
-    most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1)
-    if most[stage] > memory_here():
+    atoms = ATOMS_PER_VOLUME * _largest_volume(config, base_pairs) if stage == "solvate" else 0
+    a_brick = min(atoms, ATOMS_PER_VOLUME * (1.5 * config.solvate.brick_edge) ** 3)  # edges are those that fit the box
+    most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1,
+                              shard_process_memory(config, a_brick))
+    if most[stage] > memory_free():
         from chromabuild.pipeline.limits import refuse
         from chromabuild.pipeline.validation import check_box
 
         if stage == "solvate" and config.solvate.box:
             check_box(config)
         refuse(config, (stage,), threads)
+
+
+def _largest_volume(config: Settings, base_pairs: int) -> float:
+    """Cubic angstrom of a box that is no smaller than that of the build."""
+    if config.solvate.box:
+        return math.prod(config.solvate.box)
+    extent = _extent_of_solute(Path(config.output) / solute_file(config)["solute"])
+    return math.prod(edge + 2 * config.solvate.padding for edge in extent or 3 * [3.4 * base_pairs])
+
+
+def _extent_of_solute(path: Path) -> list[float] | None:
+    """Edges of the upright box around the solute of a file, angstrom, which is read by and by; None where it cannot
+    be: the stage says why."""
+    from chromabuild.molecule.solute import Solute
+
+    try:
+        position = Solute.open(path).position
+        ends = [(part.min(axis=0), part.max(axis=0)) for part in
+                (position[start:start + CHUNK] for start in range(0, len(position), CHUNK))]
+    except (ChromabuildError, OSError):
+        return None
+    return [float(max(high[k] for _, high in ends) - min(low[k] for low, _ in ends)) for k in range(3)]

@@ -10,13 +10,15 @@ from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.gpus import gpu_memory_here
-from chromabuild.base.machine import memory_here, nodes_here
-from chromabuild.base.settings import DynamicsSection, Settings
+from chromabuild.base.machine import memory_free, memory_here, nodes_here
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes
-from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
+from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate, span
+from chromabuild.pipeline.savings import saving_that_fits
+from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.solvate.bricks import check_numbering
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
@@ -28,39 +30,55 @@ _UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash
 STAGES_WITH_LIMITS = tuple(_WORK)
 _OF_SOLUTE = ("scaffold", "build", "clash", "topology")
 """Stages whose memory does not depend on the box."""
-COMMON_PADDING = 10.0
-"""Angstrom."""
+LONGEST_RUN = 365 * 86400.0
+"""Seconds: dynamics that would take longer is refused."""
+LONG_RUN = 86400.0
+"""Seconds: before longer dynamics a first look at whether it runs is advised."""
+FIRST_LOOK = "demo"
+"""The shipped protocol that shows that a system runs."""
+COMMON_BRICK = 100.0
+"""Angstrom: larger bricks take memory and save little."""
 LOOSE = 20
 """A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
 
 
-def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> list[str]:
-    """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first."""
+def obstacles(build: Estimate, config: Settings, stages: Collection[str], threads: int,
+              parts: Parts | None = None) -> list[str]:
+    """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first.
+
+    ``threads`` of the estimate; ``parts``: those of the settings, where they are known.
+    """
     wanted = [name for name in _WORK if name in stages and name in build.memory]
     found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
-    found += [_memory(build, config, stage) for stage in wanted]
+    found += [_memory(build, config, stage, threads, parts) for stage in wanted]
     found += [_gpu_memory(build, config)] if "run" in wanted and config.dynamics.engine == "openmm" else []
     if "solvate" in wanted:
         found.append(_beyond_names(build))
     if "run" in wanted:
         found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
+        found.append(_time(build, config, threads))
     found += [_disk(build, config, stage) for stage in wanted]
     return [sentence for sentence in found if sentence]
 
 
 def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
-    """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here.
+    """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here, or when one
+    alone, which is about to begin, needs more memory than other programs leave.
 
     Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused.
     """
     try:
-        build = estimate(config, threads)
+        parts = Parts.of(config)
+        build = estimate(config, threads, parts=parts)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
     is_known = size_is_known(config, "scaffold" in stages, build.nucleosomes)
     considered = [name for name in stages if is_known or name in _OF_SOLUTE]
-    for sentence in obstacles(build, config, considered):
+    for sentence in obstacles(build, config, considered, threads, parts):
         raise ResourceError(sentence)
+    taken = _memory_taken(build, considered[0]) if len(stages) == 1 and considered else None
+    if taken:
+        raise ResourceError(taken)
     return is_known
 
 
@@ -90,7 +108,7 @@ def _beyond_names(build: Estimate) -> str | None:
     return None
 
 
-def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
+def _memory(build: Estimate, config: Settings, stage: str, threads: int, parts: Parts | None) -> str | None:
     """Too little memory for a stage."""
     is_spread = stage == "run" and config.dynamics.engine == "chromamd"
     nodes = nodes_here() if is_spread else 1
@@ -98,8 +116,8 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     needed = build.memory[stage]
     if needed <= here * nodes:
         return None
-    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
-    remedy = _remedy(build, config, stage, here * nodes)
+    atoms, kind = _size(build, stage)
+    remedy = _remedy(build, config, stage, here * nodes, threads, parts)
     if stage == "relax":
         remedy += ", set relax.enabled: false"
     elif stage == "run" and not is_spread:
@@ -113,6 +131,49 @@ def _memory(build: Estimate, config: Settings, stage: str) -> str | None:
     stop = f", or stop before it with --until {_UNTIL[stage]}" if _UNTIL[stage] else ""
     return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {machines} "
             f"{here * nodes:.3g} GB: {remedy}{stop}")
+
+
+def _memory_taken(build: Estimate, stage: str) -> str | None:
+    """Enough memory for a stage, but other programs have it."""
+    needed, free = build.memory.get(stage, 0.0), memory_free() / 1e9
+    if nodes_here() > 1 or needed <= free:
+        return None
+    return (f"{_WORK[stage]} needs about {needed:.3g} GB of memory, and of the {memory_here() / 1e9:.3g} GB of this "
+            f"machine {free:.3g} GB are free: end other programs, or wait until they have ended")
+
+
+def _size(build: Estimate, stage: str) -> tuple[int, str]:
+    """What the memory of a stage grows with."""
+    if stage in ("solvate", "run"):
+        return build.atoms, "atoms"
+    return build.solute_atoms, "atoms" if stage == "build" else "atoms of solute"
+
+
+def first_look(atoms: int, config: Settings, threads: int, speed: Speed = REFERENCE) -> float | None:
+    """Seconds that the dynamics takes with the protocol that only shows that the system runs; None where what is set
+    takes no longer than that, or less than LONG_RUN."""
+    seconds = dynamics_seconds(config, atoms, threads, speed)
+    changed = config.model_copy(update={"simulate": SimulateSection(protocol=FIRST_LOOK)})
+    look = dynamics_seconds(changed, atoms, threads, speed)
+    return look if seconds >= LONG_RUN and look < seconds else None
+
+
+def _time(build: Estimate, config: Settings, threads: int) -> str | None:
+    """Dynamics of chromamd that would not end. How fast OpenMM is on a GPU is not known.
+
+    On the reference: a measured speed is never the same twice, and `all` shall say what `plan` says.
+    """
+    nodes = nodes_here()
+    seconds = dynamics_seconds(config, build.atoms, threads) / nodes
+    if config.dynamics.engine != "chromamd" or seconds <= LONGEST_RUN:
+        return None
+    machines = "a machine such as this" if nodes == 1 else f"{nodes} nodes"
+    look = first_look(build.atoms, config, threads)
+    shorter = (f"set simulate.protocol: {FIRST_LOOK} (about {span(look / nodes)}), which shows that it runs, "
+               if look is not None and look / nodes <= LONGEST_RUN else "")
+    return (f"{_WORK['run']} of {build.atoms:.3g} atoms takes about {span(seconds)} on {machines}: {shorter}use more "
+            "nodes (`chromabuild plan --machine NAME --nodes N` tells how long they take), simulate fewer steps, "
+            f"choose a smaller locus, or stop before it with --until {_UNTIL['run']}")
 
 
 def _gpu_memory(build: Estimate, config: Settings) -> str | None:
@@ -135,31 +196,34 @@ def _gpu_memory(build: Estimate, config: Settings) -> str | None:
             f"{build.atoms * here / needed:.2g} atoms fit)")
 
 
-def _remedy(build: Estimate, config: Settings, stage: str, here: float) -> str:
+def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads: int, parts: Parts | None) -> str:
     """What takes the memory (GB) of a stage below what is here: what has made it large."""
     needed = build.memory[stage]
-    if stage in ("solvate", "run"):
-        solvate = config.solvate
-        volume = math.prod(build.box)
-        tight = math.prod(max(edge - 2 * (solvate.padding - COMMON_PADDING), 1.0) for edge in build.box)
-        if solvate.box is None and solvate.padding > COMMON_PADDING and needed * tight / volume <= here:
-            return f"lower solvate.padding = {solvate.padding:g} A (10 is common)"
-        if solvate.box is None and config.scaffold.packing == "free" and build.nucleosomes > 1:
-            return "set scaffold.packing: compact, or choose a smaller locus"
-        if solvate.box is not None and volume > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
-            return f"make solvate.box smaller (about {here / needed * build.atoms:.2g} atoms fit) or leave it empty"
+    least = stage_memory(config, 0, 0, 0, 0, 1, config.dynamics.ranks)[stage] / 1e9
+    if here <= least:
+        return f"give it more (of which the program itself takes {least:.2g} GB)"
+    share = (here - least) / (needed - least)
     if stage == "solvate":
-        fewer = thread_count_that_fits(build, here)
-        if fewer:
+        fewer = thread_count_that_fits(build, config, here)
+        if fewer and fewer < threads:
             return f"use --threads {fewer}"
-    atoms, kind = (build.atoms, "atoms") if stage in ("solvate", "run") else (build.solute_atoms, "atoms of solute")
-    return f"choose a smaller locus (about {atoms * here / needed:.2g} {kind} fit)"
+        if config.solvate.brick_edge > COMMON_BRICK:
+            return f"lower solvate.brick_edge = {config.solvate.brick_edge:g} A ({COMMON_BRICK:g} is common)"
+    atoms, kind = _size(build, stage)
+    if stage in ("solvate", "run"):
+        saving = saving_that_fits(config, stage, here, threads, parts or Parts.of(config))
+        if saving:
+            return f"set {saving.keys} (about {saving.build.atoms:.2g} atoms, {saving.build.memory[stage]:.2g} GB)"
+        if config.solvate.box is not None and math.prod(build.box) > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
+            return f"make solvate.box smaller (about {share * build.atoms:.2g} atoms fit)"
+    return f"choose a smaller locus (about {share * atoms:.2g} {kind} fit)"
 
 
-def thread_count_that_fits(build: Estimate, here: float) -> int | None:
+def thread_count_that_fits(build: Estimate, config: Settings, here: float) -> int | None:
     """With how many threads the shards can be written in so much memory (GB); None where not even with one."""
-    spare = 1e9 * here - SHARD_PROCESS_BYTES - SHARD_BYTES_PER_ATOM * build.atoms
-    return max(1, int(spare / SHARD_PROCESS_BYTES)) if spare > 0 else None
+    each = shard_process_memory(config, build.atoms / build.shards)
+    spare = 1e9 * here - each - SHARD_BYTES_PER_ATOM * build.atoms
+    return max(1, int(spare / each)) if spare > 0 else None
 
 
 def _disk(build: Estimate, config: Settings, stage: str) -> str | None:

@@ -1,6 +1,6 @@
 """Memory and disk that stages need, bytes.
 
-Memory is the largest resident set of a stage's processes together, measured with benchmarks/plan_estimates.py,
+Memory is the largest that a stage's processes have together, measured with benchmarks/plan_estimates.py,
 relax_stage.py and engine_memory.py. Small loci need what the programs themselves take.
 """
 
@@ -15,10 +15,16 @@ GPU_BYTES = 5e8
 """An allowance for what the driver of a GPU keeps beside them: a context and compiled kernels."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
+TABULATED_FROM, FIELD_BYTES = 8, 6.8e7
+"""Nucleosomes from which the field of a core is tabulated (mesoscale.field), and the table."""
 RELAX_BYTES_PER_ATOM = 500
-RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 1.6e8
-"""What a rank of the engine takes beside its atoms, and the process that starts it."""
-SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.22e8, 6
+RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
+"""What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
+RUN_PROCESS_BYTES = 1.6e8
+"""The process that starts the ranks of the dynamics, and the launcher."""
+SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.31e8, 6
+BRICK_BYTES_PER_ATOM, POTENTIAL_BYTES = 33, 6e7
+"""Of each process that writes shards, for the brick at hand, and for ions by the potential of the solute."""
 BRICKS_TO_SHARE = 16
 """Processes are started where each has so many bricks to write."""
 TOPOLOGY_FILE_BYTES_PER_ATOM = 209
@@ -41,11 +47,12 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
 
     dynamics = config.dynamics
     writers = min(threads, bricks // BRICKS_TO_SHARE)
-    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0))
+    found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0),
+                               shard_process_memory(config, atoms / max(1, bricks)))
     if config.relax.enabled:
         found["relax"] = relax_memory(solute, dynamics.ranks)
-    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else
-                    ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
+    found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else RUN_PROCESS_BYTES
+                    + ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
     return {name: found[name] for name in STAGES if name in found}
 
 
@@ -54,14 +61,20 @@ def gpu_bytes(atoms: int, precision: str) -> float:
     return GPU_BYTES + GPU_BYTES_PER_ATOM[precision] * atoms
 
 
-def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int) -> dict[str, float]:
-    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`."""
+def shard_process_memory(config: Settings, atoms: float) -> float:
+    """Of a process that writes shards of so many atoms."""
+    by_potential = config.solvate.ion_placement == "debye-hueckel"
+    return SHARD_PROCESS_BYTES + BRICK_BYTES_PER_ATOM * atoms + POTENTIAL_BYTES * by_potential
+
+
+def preparation_memory(nucleosomes: int, solute: int, atoms: int, processes: int, each: float) -> dict[str, float]:
+    """Of the stages before the dynamics; ``processes``: those of the stage `solvate`, which take ``each`` so much."""
     return {
-        "scaffold": 1.18e8 + 6.5e6 * min(nucleosomes, 12) + 4e5 * nucleosomes,
+        "scaffold": 1.32e8 + 4e5 * nucleosomes + FIELD_BYTES * (nucleosomes >= TABULATED_FROM),
         "build": max(2.15e8 + 90 * solute, 1.35e8 + 130 * solute),
         "clash": max(1.26e8 + 110 * solute, 1.0e8 + 200 * solute),
-        "solvate": SHARD_PROCESS_BYTES * processes + SHARD_BYTES_PER_ATOM * atoms,
-        "topology": max(2.5e8 if nucleosomes else 1.85e8, 2.0e8 + 400 * solute)}
+        "solvate": each * processes + SHARD_BYTES_PER_ATOM * atoms,
+        "topology": max(2.87e8, 2.45e8 + 400 * solute) if nucleosomes else 2.06e8 + 400 * solute}
 
 
 def relax_memory(atoms: int, ranks: int) -> float:

@@ -25,15 +25,9 @@ from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.pipeline.extent import solute_extent
-from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, disk_space, stage_memory
+from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, STAGES, disk_space, stage_memory
 from chromabuild.pipeline.parameters import check_fibre
-from chromabuild.pipeline.speeds import (
-    REFERENCE,
-    RELAX_STEP_SECONDS_PER_ATOM,
-    STEP_SECONDS_PER_ATOM,
-    Speed,
-    stage_seconds,
-)
+from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, run_seconds, stage_seconds
 from chromabuild.proteins.complex import Complex
 from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 from chromabuild.scaling.layouts import layouts
@@ -108,8 +102,8 @@ class Estimate:
                 *(f"memory, {name}: about {value:.1f} GB" for name, value in self.memory.items()),
                 *(f"disk, {name}: about {value:.2f} GB" for name, value in self.disk.items()),
                 f"disk in all: about {sum(self.disk.values()):.2f} GB",
-                *(f"time, {name}: about {_span(value)}" for name, value in self.seconds.items()),
-                f"time in all: about {_span(sum(self.seconds.values()))}"]
+                *(f"time, {name}: about {span(value)}" for name, value in self.seconds.items()),
+                f"time in all: about {span(sum(self.seconds.values()))}"]
 
 
 @dataclass(frozen=True)
@@ -159,8 +153,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     shards = brick_grid(np.rint(box * 1000).astype(np.int64), config.solvate).n_bricks
     replicas = _phases_of_replicas(config)
     phases = [phase for one in replicas for phase in one]
-    steps = sum(phase.steps * phase.replicas for phase in phases)
-    seconds = _seconds(config, nucleosomes, solute, atoms, steps, threads, speed)
+    seconds = _seconds(config, nucleosomes, len(fibre.sequence), solute, atoms, phases, threads, speed)
     likely = likely_layouts(config, box, atoms, threads)
     ranks = likely[0].ranks if likely else config.dynamics.ranks
     return Estimate(
@@ -203,19 +196,15 @@ def likely_job(machine: Machine, nodes: int, config: Settings, build: Estimate) 
     return Job(machine, nodes, best.ranks // nodes, best.threads)
 
 
-def _seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, steps: int, threads: int, speed: Speed
-             ) -> dict[str, float]:
-    """Of the clock, by stage in their order; ``steps`` of all phases and replicas."""
-    found = stage_seconds(config, nucleosomes, solute, atoms, threads, speed)
-    share = speed.factor / threads
-    dynamics = {"run": speed.start + STEP_SECONDS_PER_ATOM * atoms * steps * share}
-    if not config.relax.enabled:
-        return found | dynamics
-    relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature))
-    relax = speed.start + RELAX_STEP_SECONDS_PER_ATOM * solute * sum(phase.steps for phase in relaxation) * share
-    before = ("scaffold", "build", "clash")
-    return {name: found[name] for name in before} | {"relax": relax} | \
-        {name: found[name] for name in found if name not in before} | dynamics
+def _seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, atoms: int, phases: list[PlannedPhase],
+             threads: int, speed: Speed) -> dict[str, float]:
+    """Of the clock, by stage in their order; ``phases`` of all replicas."""
+    found = stage_seconds(config, nucleosomes, base_pairs, solute, atoms, threads, speed)
+    found["run"] = run_seconds(config, atoms, phases, threads, speed)
+    if config.relax.enabled:
+        relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature))
+        found["relax"] = relax_seconds(solute, list(relaxation), threads, speed)
+    return {name: found[name] for name in STAGES if name in found}
 
 
 def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
@@ -229,6 +218,11 @@ def cost_on(job: Job, config: Settings, build: Estimate) -> Prediction:
         steps=steps["dynamics"], timestep=last.timestep, disk_gb=sum(build.disk.values()),
         frame_gb=FRAME_BYTES_PER_ATOM * build.trajectory_atoms / 1e9,
         frame_period=last.trajectory_period or max(1, last.steps)), job)
+
+
+def dynamics_seconds(config: Settings, atoms: int, threads: int, speed: Speed = REFERENCE) -> float:
+    """Of the clock, for all phases and replicas."""
+    return run_seconds(config, atoms, [phase for one in _phases_of_replicas(config) for phase in one], threads, speed)
 
 
 def _phases_of_replicas(config: Settings) -> list[tuple[PlannedPhase, ...]]:
@@ -294,9 +288,9 @@ def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: in
     return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """A time with the unit that suits it."""
-    for unit, size in (("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
+    for unit, size in (("years", 365.25 * 86400.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"

@@ -1,15 +1,16 @@
 """What a change of the settings would save, as sentences: fewer atoms, and what follows from them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
-from chromabuild.pipeline.limits import COMMON_PADDING
 from chromabuild.pipeline.plan import Estimate, Parts, estimate
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
-from chromabuild.pipeline.speeds import Speed
+from chromabuild.pipeline.speeds import REFERENCE, Speed
 
+COMMON_PADDING = 10.0
+"""Angstrom."""
 WORTHWHILE = 0.9
 """A change is named where it leaves no more of the atoms."""
 OF_THE_FOLD = ("scaffold.h5", "solute.h5", CLEAN, RELAXED)
@@ -24,11 +25,16 @@ class Saving:
     """Dotted keys."""
     build: Estimate
 
+    @property
+    def keys(self) -> str:
+        """The change as people write it."""
+        return ", ".join(f"{key}: {'(empty)' if value is None else value}" for key, value in self.settings.items())
+
     def line(self, before: Estimate) -> str:
         """For people."""
-        keys = ", ".join(f"{key}: {'(empty)' if value is None else value}" for key, value in self.settings.items())
         run = self.build.memory["run"], sum(self.build.disk.values())
-        return (f"{keys} makes it about {self.build.atoms:.3g} atoms, {1 - self.build.atoms / before.atoms:.0%} fewer: "
+        fewer = 1 - self.build.atoms / before.atoms
+        return (f"{self.keys} makes it about {self.build.atoms:.3g} atoms, {fewer:.0%} fewer: "
                 f"{run[0]:.2g} instead of {before.memory['run']:.2g} GB of memory, {run[1]:.2g} instead of "
                 f"{sum(before.disk.values()):.2g} GB of disk, and as much of the time")
 
@@ -40,20 +46,33 @@ class Saving:
 
 def savings(config: Settings, threads: int, before: Estimate, speed: Speed, parts: Parts) -> list[Saving]:
     """Worthwhile changes, what saves most first."""
-    found = []
-    for keys in _candidates(config, len(parts.fibre.dyads)):
-        changed = config.model_copy(deep=True)
-        for key, value in keys.items():
-            section, name = key.split(".")
-            setattr(getattr(changed, section), name, value)
-        stale = OF_THE_FOLD if any(key.startswith("scaffold.") for key in keys) else ()
-        try:
-            build = estimate(changed, threads, stale=stale, speed=speed, parts=parts)
-        except (BadInputError, ValueError):  # a damaged file of the fold: the stage that reads it says so
-            continue
-        if build.atoms < WORTHWHILE * before.atoms:
-            found.append(Saving(keys, build))
-    return sorted(found, key=lambda one: one.build.atoms)
+    found = [_saving(config, keys, threads, speed, parts) for keys in _candidates(config, len(parts.fibre.dyads))]
+    worthwhile = [one for one in found if one and one.build.atoms < WORTHWHILE * before.atoms]
+    return sorted(worthwhile, key=lambda one: one.build.atoms)
+
+
+def saving_that_fits(config: Settings, stage: str, memory: float, threads: int, parts: Parts) -> Saving | None:
+    """The first change, of what has made the box large, that takes the memory of a stage below so much (GB): padding
+    or box, then walls, then the choice of the conformation, then all together. None where none does."""
+    changes = list(_candidates(config, len(parts.fibre.dyads)))
+    together = {key: value for keys in changes for key, value in keys.items()}
+    if len(changes) > 1:
+        changes.append(together)
+    found = (_saving(config, keys, threads, REFERENCE, parts) for keys in changes)
+    return next((one for one in found if one and one.build.memory[stage] <= memory), None)
+
+
+def _saving(config: Settings, keys: Mapping[str, object], threads: int, speed: Speed, parts: Parts) -> Saving | None:
+    """A change; None where its build cannot be estimated."""
+    changed = config.model_copy(deep=True)
+    for key, value in keys.items():
+        section, name = key.split(".")
+        setattr(getattr(changed, section), name, value)
+    stale = OF_THE_FOLD if any(key.startswith("scaffold.") for key in keys) else ()
+    try:
+        return Saving(dict(keys), estimate(changed, threads, stale=stale, speed=speed, parts=parts))
+    except (BadInputError, ValueError):  # a damaged file of the fold: the stage that reads it says so
+        return None
 
 
 def _candidates(config: Settings, nucleosomes: int) -> Iterator[dict[str, object]]:

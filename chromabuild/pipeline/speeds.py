@@ -1,24 +1,32 @@
 """How long stages take, in processor seconds of the machine at hand.
 
-Laws were measured with benchmarks/plan_estimates.py, within 30 %; folding, whose cost grows with the crowd around
-a nucleosome and which may go on to twice the sweeps, within a third and a factor of two. How much faster or slower this
-machine is, a short task tells, in a second.
+Laws were measured with benchmarks/plan_estimates.py; docs/how-to/plan-a-build.md has what they say over what was taken.
+How much faster or slower this machine is, a short task tells, in a second.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from chromabuild.base.settings import Settings
+from chromabuild.pipeline.needs import TABULATED_FROM
+from chromabuild.scaling.measured import step_cost
+from chromabuild.simulate.protocol import PlannedPhase
+from chromabuild.simulate.tuning import step_settings
 
 REFERENCE_TASK = 0.256
 """Processor seconds of ``_task`` where the laws were measured."""
 REFERENCE_START = 1.05
 """Processor seconds in which a stage starts there."""
 TASK_ROUNDS = 2
-STEP_SECONDS_PER_ATOM = 3e-6
-"""Of dynamics, on one core."""
-RELAX_STEP_SECONDS_PER_ATOM = 2e-6
+RUN_START = 0.65
+"""Processor seconds of a stage of dynamics beside REFERENCE_START: launchers, and what it sums up."""
+SET_UP_SECONDS_PER_ATOM, PHASE_SECONDS_PER_ATOM = 1.3e-6, 8e-6
+"""Of domains, and of a phase beside its steps: restart files, pair lists, forces and energies at both ends."""
+MINIMISE_OVER_DYNAMICS = 1.35
+"""A step of minimisation over one of dynamics: it has the energy."""
+RELAX_STEP_SECONDS_PER_ATOM = {"minimise": 1.1e-6, "dynamics": 1.3e-6}
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,21 @@ class Speed:
     """Processor seconds in which a stage starts."""
 
 
+WRAPPED, BEAD = 147, 10
+"""Base pairs in a nucleosome and in a bead of a linker."""
+SWEEP, LONE = 3e-5, 7e-6
+"""Processor seconds of a sweep of DNA alone or of one nucleosome, and for each of its particles."""
+PARTICLE, CORE = 1.3e-4, 2.5e-4
+"""Of a sweep in a crowd, for each particle and for each nucleosome beside."""
+TABULATED = 1.2e-4
+"""Of a sweep for each particle where the field of a core is tabulated."""
+LONGER = 1.15
+"""By how much sampling goes on where the energy is not at rest, on average."""
+SQUEEZING = 3.6, 2.6
+"""Processor seconds that a nucleosome of many takes to be annealed in a small box as often as ``smallest_box`` does,
+and how much less where there is but one."""
+RELIEF, CROWD = 3.7, 10
+"""And that it takes in the minimisation with all charges, among at least so many others."""
 QUICK = 5.0
 """Processor seconds that a plan folds a fibre for without being asked."""
 REFERENCE = Speed(1.0, REFERENCE_START)
@@ -54,32 +77,64 @@ def _seconds_of_task() -> float:
     return time.process_time() - before
 
 
-def stage_seconds(config: Settings, nucleosomes: int, solute: int, atoms: int, threads: int, speed: Speed
-                  ) -> dict[str, float]:
+def stage_seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, atoms: int, threads: int,
+                  speed: Speed) -> dict[str, float]:
     """Of the stages up to the force field. What of them runs on ``threads`` takes so much less of the clock."""
     has_protein = nucleosomes > 0
     alone = {"scaffold": 0.1, "build": 0.4, "clash": 0.1, "solvate": 0.0,
-             "topology": (4.2 if has_protein else 0.75) + 4.5e-6 * solute}
-    shared = {"scaffold": folding_seconds(config, nucleosomes), "build": 3.3e-6 * solute, "clash": 2.6e-6 * solute,
-              "solvate": 0.87e-6 * atoms, "topology": 0.0}
+             "topology": (4.6 if has_protein else 1.0) + 4.5e-6 * solute}
+    shared = {"scaffold": folding_seconds(config, nucleosomes, base_pairs), "build": 3.3e-6 * solute,
+              "clash": 2.6e-6 * solute, "solvate": 0.87e-6 * atoms, "topology": 0.0}
     return {name: speed.start + speed.factor * (alone[name] + shared[name] / threads) for name in alone}
 
 
-def folding_seconds(config: Settings, nucleosomes: int) -> float:
+def run_seconds(config: Settings, atoms: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
+    """Of the dynamics, whose ``phases`` are those of all replicas, one after the other.
+
+    A step of dynamics is that of water, measured by parts on the reference (``scaling.measured``), with the cutoffs
+    and the mesh of the settings.
+    """
+    step = float(step_cost(step_settings(config.dynamics))[1][-1])
+    steps = sum(phase.steps * phase.replicas * (MINIMISE_OVER_DYNAMICS if phase.kind == "minimise" else 1)
+                for phase in phases)
+    set_ups = sum(phase.number == 1 for phase in phases)
+    each = SET_UP_SECONDS_PER_ATOM * set_ups + PHASE_SECONDS_PER_ATOM * len(phases) + step * steps
+    return speed.start + speed.factor * (RUN_START + each * atoms / threads)
+
+
+def relax_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
+    """Of the relaxation without water."""
+    steps = sum(phase.steps * RELAX_STEP_SECONDS_PER_ATOM[phase.kind] for phase in phases)
+    each = steps + PHASE_SECONDS_PER_ATOM * len(phases)
+    return speed.start + speed.factor * (5.0 + 5e-6 * solute + each * solute / threads)
+
+
+def folding_seconds(config: Settings, nucleosomes: int, base_pairs: int) -> float:
     """Of the sampling and what goes before and after, on one core of the reference."""
     section = config.scaffold
-    if nucleosomes < 2 or config.locus.circular:
-        return 5e-5 * section.sweeps
+    particles = nucleosomes + max(0, base_pairs - WRAPPED * nucleosomes) / BEAD
+    if config.locus.circular:
+        return 0.0
+    if nucleosomes < 2:
+        return section.sweeps * (SWEEP + LONE * particles)
     has_walls = section.confinement_radius or section.container or section.is_packed
-    # Neighbours that a nucleosome has within the reach of charges: few along a coil, many in a crowd.
-    charges = 0.25 if section.core_charges == "formal" else 1.0
-    each = section.sweeps * charges * (1e-3 if has_walls else 2.1e-4)
-    each += 0.35 * bool(has_walls or config.locus.contacts) + 8.0 * charges * (section.choose == "smallest-box")
-    return nucleosomes * each
+    is_formal = section.core_charges == "formal"
+    if nucleosomes >= TABULATED_FROM:
+        sweep = TABULATED * particles * (0.6 if is_formal else 1.0)
+    else:
+        sweep = (PARTICLE * particles + CORE * nucleosomes) * (0.2 if is_formal else 1.0)
+    # Neighbours within the reach of charges: few along a coil, many in a crowd.
+    found = section.sweeps * LONGER * sweep * (1.0 if has_walls else 0.2)
+    if has_walls or config.locus.contacts:
+        found += nucleosomes * (0.1 if is_formal else 0.45)
+    if section.choose == "smallest-box":
+        relief = RELIEF * min(1.0, nucleosomes / CROWD) * (0.1 if is_formal else 1.0)
+        found += nucleosomes * (SQUEEZING[0] - SQUEEZING[1] / nucleosomes + relief)
+    return found
 
 
-def is_quick(config: Settings, nucleosomes: int, speed: Speed) -> bool:
+def is_quick(config: Settings, nucleosomes: int, base_pairs: int, speed: Speed) -> bool:
     """Whether a plan may fold the fibre to know its box: where that is short, and no rule for the size is there."""
     if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
         return False
-    return speed.factor * folding_seconds(config, nucleosomes) < QUICK
+    return speed.factor * folding_seconds(config, nucleosomes, base_pairs) < QUICK

@@ -163,7 +163,8 @@ def failing(error):
 
 @pytest.mark.parametrize(("error", "code"), [
     (BadInputError("x"), 3), (ClashesRemainError("x"), 4), (IntegrityError("x"), 5), (ResourceError("x"), 6),
-    (InterruptedRunError("x"), 7), (KeyboardInterrupt(), 7), (MemoryError(), 6),
+    (InterruptedRunError("x"), 7), (KeyboardInterrupt(), 7), (MemoryError(), 6), (OSError(errno.ENOMEM, "x"), 6),
+    (RuntimeError("can't start new thread"), 6), (ImportError("lib.so: failed to map segment from shared object"), 6),
     (OSError(errno.ENOSPC, "No space left on device", "file"), 6), (PermissionError(errno.EACCES, "denied", "f"), 6),
     (RuntimeError("odd\nthing"), 1), (ValueError("odd"), 1),
 ])

@@ -7,9 +7,11 @@ from chromabuild.api import fold
 from chromabuild.base.settings import load_config
 from chromabuild.genome.arrays import array_of
 from chromabuild.genome.locus import load_locus
+from chromabuild.pipeline.needs import TABULATED_FROM
 from chromabuild.pipeline.plan import Parts, estimate
 from chromabuild.pipeline.savings import savings
 from chromabuild.pipeline.speeds import REFERENCE, Speed, stage_seconds
+from mesoscale.field import WORTH
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +52,13 @@ def test_savings_are_what_the_change_makes(array):
     assert {"scaffold.packing": "compact"} in [one.settings for one in best]
 
 
+def test_estimates_know_from_when_on_the_fold_tabulates():
+    assert TABULATED_FROM == WORTH
+
+
 def test_a_machine_twice_as_slow_takes_twice_as_long(array):
     config = load_config(array)
     slow = Speed(2 * REFERENCE.factor, 2 * REFERENCE.start)
-    times = [np.array([*stage_seconds(config, 3, 90_000, 900_000, 2, speed).values()]) for speed in (REFERENCE, slow)]
+    times = [np.array([*stage_seconds(config, 3, 561, 90_000, 900_000, 2, speed).values()])
+             for speed in (REFERENCE, slow)]
     assert times[1] == pytest.approx(2 * times[0])

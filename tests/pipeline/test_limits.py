@@ -2,9 +2,12 @@
 
 import json
 import re
+import resource
 from collections import namedtuple
 
+import numpy as np
 import pytest
+from support.molecular_systems import make_solute
 from typer.testing import CliRunner
 
 from chromabuild.base import machine
@@ -12,8 +15,11 @@ from chromabuild.base.errors import ResourceError
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
 from chromabuild.pipeline import ask, limits
-from chromabuild.pipeline.needs import RELAX_RANK_BYTES
+from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory, shard_process_memory
 from chromabuild.pipeline.plan import estimate
+from chromabuild.pipeline.stages import RunPart
+from chromabuild.pipeline.stages.run import asked
+from chromabuild.simulate.protocol import plan_phases
 
 Usage = namedtuple("Usage", "total used free")
 
@@ -41,10 +47,10 @@ def test_what_fits_is_not_refused(settings, monkeypatch):
 
 
 def test_memory(settings, monkeypatch):
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.48e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.6e9)
     sentence = said_by_plan(settings)
-    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms needs about 0\.\d+ GB of memory and this machine has 0\.48 GB: "
-                    r"choose a smaller locus \(about 1\.\de\+06 atoms fit\), use 2 nodes of this size .*, "
+    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms needs about 0\.\d+ GB of memory and this machine has 0\.6 GB: "
+                    r"set solvate\.box: \(empty\) \(about .*\), use 2 nodes of this size .*, "
                     r"or stop before it with --until topology$", sentence), sentence
     assert f"not here: {sentence}" in run(settings, "plan").stdout
     assert refused(settings, "all") == sentence
@@ -52,7 +58,7 @@ def test_memory(settings, monkeypatch):
     # The dynamics alone, and the chain without it.
     folder = settings.parent / "results"
     (folder / "shards").mkdir(parents=True)
-    for name in ("topology.h5", "scaffold.h5", "shards/manifest.json"):
+    for name in ("topology.h5", "shards/manifest.json"):
         (folder / name).write_text("stands for the file")
     assert refused(settings, "run") == sentence
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
@@ -61,11 +67,11 @@ def test_memory(settings, monkeypatch):
 
 def test_memory_of_the_dry_relaxation(settings, monkeypatch):
     """It may be left out; what it needs grows with the solute and, for each rank, by the program."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.23e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.3e9)
     relaxed = ("--set", "relax.enabled=true", "--until", "relax")
     sentence = refused(settings, "all", *relaxed)
     assert re.match(r"the relaxation without water of 1\.\d+e\+05 atoms of solute needs about 0\.\d+ GB of memory and "
-                    r"this machine has 0\.23 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
+                    r"this machine has 0\.3 GB: choose a smaller locus .*, set relax\.enabled: false, or stop before "
                     r"it with --until clash$", sentence), sentence
     needs = [float(re.search(r"needs about (\S+) GB", text)[1]) for text in
              (sentence, refused(settings, "all", *relaxed, "--set", "dynamics.ranks=11"))]
@@ -91,17 +97,18 @@ def test_formats(settings, monkeypatch):
     """A trajectory of more atoms than a DCD holds."""
     monkeypatch.setattr(limits, "memory_here", lambda: 1e15)
     monkeypatch.setattr(limits.shutil, "disk_usage", lambda path: Usage(1e18, 0, 1e18))
-    large = ("--set", "solvate.box=[2000,2000,2000]", "--set", "dynamics.trajectory_selection=all")
+    large = ("--set", "solvate.box=[2000,2000,2000]", "--set", "simulate.protocol=demo",
+             "--set", "dynamics.trajectory_selection=all")
     sentence = said_by_plan(settings, *large)
     assert re.match(r"dynamics\.trajectory_selection = all is 7\d\d,\d+,\d+ atoms and a DCD file holds at most "
                     r"536,870,911: choose solute-and-ions, or solute$", sentence)
     assert refused(settings, "all", *large) == sentence
-    assert said_by_plan(settings, *large[:2]) is None
+    assert said_by_plan(settings, *large[:4]) is None
 
 
 def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
     """Before the scaffold is there the box is that of straight linkers, several times too large."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.28e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.3e9)
     text = re.sub(r"^  box: .*  #", "  box:  #", settings.read_text(), flags=re.MULTILINE)
     settings.write_text(text)
     short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last",
@@ -131,29 +138,128 @@ def test_a_stage_by_itself_asks_for_its_memory(settings, monkeypatch, stage):
     """As much as `plan` says of it, and before it opens anything; with a little more it begins."""
     needed = 1e9 * json.loads(run(settings, "plan", "--json", "--threads", "1").stdout)["memory"][stage]
     config = load_config(settings)
-    for module in (limits, ask):
-        monkeypatch.setattr(module, "memory_here", lambda: 0.98 * needed)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.98 * needed)
+    monkeypatch.setattr(ask, "memory_free", lambda: 0.98 * needed)
     with pytest.raises(ResourceError, match=r"needs about 0\.\d+ GB of memory and this machine has 0\.\d+ GB: "):
         ask.refuse_alone(config, stage, 1)
+    monkeypatch.setattr(limits, "memory_here", lambda: 1.02 * needed)
     for module in (limits, ask):
-        monkeypatch.setattr(module, "memory_here", lambda: 1.02 * needed)
+        monkeypatch.setattr(module, "memory_free", lambda: 1.02 * needed)
     ask.refuse_alone(config, stage, 1)
 
 
-def test_the_remedy_is_that_of_the_cause(settings, monkeypatch):
-    """Padding, a loose box, threads or the locus, whichever has made it large."""
+def test_a_solute_that_is_there_tells_its_box(settings, monkeypatch):
+    """An estimate of the build would take more memory than its shards; a damaged file is left to the stage."""
+    config = load_config(settings, {"solvate.box": None, "solvate.padding": 10})
+    solute = make_solute([["DA5", "DT3"]])
+    solute.position = np.linspace((0, 0, 0), (30, 40, 500), solute.n_atoms, dtype=np.float32)
+    folder = settings.parent / "results"
+    folder.mkdir()
+    solute.write(folder / "solute_clean.h5")
+    atoms = ask.ATOMS_PER_VOLUME * 50 * 60 * 520
+    needed = preparation_memory(4, 0, int(atoms), 2, shard_process_memory(config, atoms))["solvate"]
+    asked = []
+    monkeypatch.setattr(limits, "refuse", lambda *given: asked.append(given))
+    for free in (0.98 * needed, 1.02 * needed):
+        monkeypatch.setattr(ask, "memory_free", lambda free=free: free)
+        ask.refuse_alone(config, "solvate", 1)
+    assert len(asked) == 1
+    (folder / "solute_clean.h5").write_bytes(b"damaged")
+    ask.refuse_alone(config, "solvate", 1)
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize(("keys", "told"), [
+    ({"solvate.box": None, "solvate.padding": 150},
+     r"set solvate\.padding: 10\.0 \(about \d\.\de\+05 atoms, 0\.\d+ GB"),
+    ({"solvate.box": [300, 300, 300]}, r"set solvate\.box: \(empty\) \(about \d\.\de\+05 atoms"),
+    ({"solvate.box": None, "scaffold.choose": "last", "scaffold.confinement_radius": 20},
+     r"set scaffold\.packing: compact, scaffold\.confinement_radius: \(empty\) \(about"),
+    ({"solvate.box": [160, 160, 260], "dynamics.engine": "openmm"}, r"choose a smaller locus \(about .* fit\), "
+     r"set dynamics\.engine: chromamd"),
+])
+def test_the_remedy_is_that_of_the_cause(settings, monkeypatch, keys, told):
+    """Padding, a loose box, a wide sphere or the locus, whichever has made it large; and it does what it says."""
     monkeypatch.setattr(limits, "memory_here", lambda: 0.6e9)
-    parts = {"padding": ({"solvate.box": None, "solvate.padding": 150}, "lower solvate.padding = 150 A"),
-             "box": ({"solvate.box": [300, 300, 300]}, r"make solvate\.box smaller \(about 1\.\de\+06 atoms fit\)"),
-             "locus": ({"solvate.box": [160, 160, 260], "dynamics.engine": "openmm"}, "choose a smaller locus")}
-    for keys, told in parts.values():
-        found = limits.obstacles(estimate(load_config(settings, keys), 1), load_config(settings, keys), ["run"])
-        assert re.search(told, found[0]), found
+    config = load_config(settings, keys)
+    found = limits.obstacles(estimate(config, 1), config, ["run"], 1)
+    assert re.search(told, found[0]), found
+    if " set " in found[0].partition("(")[0]:
+        after = {key: None if value == "(empty)" else value for key, value in
+                 re.findall(r"([a-z]+\.[a-z_]+): ([^,\s]+)", re.search(r"GB: set (.*?) \(about", found[0])[1])}
+        assert estimate(load_config(settings, keys | after), 1).memory["run"] <= 0.6
+
+
+def test_what_the_program_itself_takes_is_told(settings, monkeypatch):
+    """Where no locus is small enough, and as a part of the memory that does not shrink with the locus."""
     config = load_config(settings)
-    found = limits.obstacles(estimate(config, 64), config, ["solvate"])
+    build = estimate(config, 1)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
+    sentence, = limits.obstacles(build, config, ["build"], 1)
+    assert "GB: give it more (of which the program itself takes 0.21 GB), or stop before it" in sentence
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.22e9)
+    sentence, = limits.obstacles(build, config, ["build"], 1)
+    fit = float(re.search(r"about (\S+) atoms fit", sentence)[1])
+    assert preparation_memory(4, int(fit), 0, 1, 0.0)["build"] == pytest.approx(0.22e9, rel=0.01)
+
+
+def test_fewer_threads_are_a_remedy(settings, monkeypatch):
+    """Of shards, which many processes write."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.6e9)
+    config = load_config(settings)
+    found = limits.obstacles(estimate(config, 64), config, ["solvate"], 64)
     assert not found  # few bricks: one process writes them
     config.solvate.brick_edge = 20
-    assert re.search("use --threads 3", limits.obstacles(estimate(config, 64), config, ["solvate"])[0])
+    assert re.search("use --threads 3", limits.obstacles(estimate(config, 64), config, ["solvate"], 64)[0])
+
+
+def test_large_bricks_are_a_cause(settings, monkeypatch):
+    """One process writes a brick after the other: that of all 1.6e6 atoms takes the memory."""
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.17e9)
+    found = [limits.obstacles(estimate(config, 1), config, ["solvate"], 1) for config in
+             (load_config(settings, {"solvate.brick_edge": edge}) for edge in (100, 200))]
+    assert not found[0]
+    assert re.search(r"GB: lower solvate\.brick_edge = 200 A \(100 is common\), or stop", found[1][0])
+
+
+def test_dynamics_that_would_not_end(settings, monkeypatch):
+    """`plan` says how long it would take and what takes less, `all` refuses with that; the shipped protocol that only
+    shows that it runs is a way out."""
+    monkeypatch.setattr(limits, "LONGEST_RUN", 60.0)
+    monkeypatch.setattr(limits, "LONG_RUN", 60.0)
+    standard = ("--set", "simulate.protocol=standard", "--threads", "1")
+    sentence = said_by_plan(settings, *standard)
+    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms takes about \d+ days on a machine such as this: use more "
+                    "nodes .*, simulate fewer steps, choose a smaller locus, or stop before it with --until topology$",
+                    sentence)
+    assert refused(settings, "all", *standard) == sentence
+    monkeypatch.setattr(limits, "LONGEST_RUN", 86400.0)
+    sentence = said_by_plan(settings, *standard)
+    look = re.search(r"set simulate\.protocol: demo \(about (\d+) (s|min)\), which shows that it runs", sentence)
+    told = json.loads(run(settings, "plan", "--json", "--threads", "1", "--set", "simulate.protocol=demo").stdout)
+    assert told["obstacles"] == []
+    assert float(look[1]) * {"s": 1, "min": 60}[look[2]] == pytest.approx(told["seconds"]["run"], rel=0.5)
+    assert "to see first that it runs: simulate.protocol: demo takes" in run(settings, "plan", *standard).stdout
+
+
+def test_a_phase_by_itself_is_weighed_alone(settings):
+    """So that a minimisation can be made where the dynamics after it cannot."""
+    config = load_config(settings, {"simulate.protocol": "standard", "simulate.replicas": 3})
+    part = asked(config, RunPart("minimise", 2)).simulate
+    assert [phase.name for phase in plan_phases(part)] == ["minimise"] and part.replicas == 1
+    for whole in (RunPart(), RunPart("nothing")):
+        assert asked(config, whole).simulate == config.simulate
+
+
+def test_memory_that_other_programs_have(settings, monkeypatch):
+    """A stage that is about to begin asks for what is free; one that comes later is not refused for it."""
+    monkeypatch.setattr(limits, "memory_free", lambda: 0.1e9)
+    monkeypatch.setattr(ask, "memory_free", lambda: 0.1e9)
+    config = load_config(settings)
+    with pytest.raises(ResourceError, match=r"building the solute needs about 0\.\d+ GB of memory, and of the .* GB of "
+                       r"this machine 0\.1 GB are free: end other programs, or wait"):
+        ask.refuse_alone(config, "build", 1)
+    assert limits.refuse(config, ("build", "clash"), 1)
 
 
 def test_limits_of_control_groups(tmp_path, monkeypatch):
@@ -171,3 +277,23 @@ def test_limits_of_control_groups(tmp_path, monkeypatch):
     (tmp_path / "own").write_text("9:cpu:/elsewhere\n4:memory:/slurm\n")
     (tmp_path / "memory" / "slurm" / "memory.limit_in_bytes").write_text("1000000\n")
     assert machine.memory_here() == 1e6
+
+
+@pytest.mark.parametrize(("kind", "limit", "left"), [
+    (resource.RLIMIT_DATA, 3 * 10**9, 3e9), (resource.RLIMIT_AS, 3 * 10**9, 3e9 - machine.UNUSED_ADDRESSES)])
+def test_limits_of_the_shell(monkeypatch, kind, limit, left):
+    """``ulimit -v`` counts what is mapped and not used too."""
+    others = resource.RLIM_INFINITY, resource.RLIM_INFINITY
+    monkeypatch.setattr(machine.resource, "getrlimit", lambda asked: (limit, limit) if asked == kind else others)
+    assert machine.memory_here() == left
+
+
+def test_memory_that_is_free(tmp_path, monkeypatch):
+    """What the system can give up counts, and swap; no more than a process may use."""
+    monkeypatch.setattr(machine, "_FREE", tmp_path / "meminfo")
+    monkeypatch.setattr(machine, "memory_here", lambda: 4e9)
+    assert machine.memory_free() == 4e9  # not told
+    (tmp_path / "meminfo").write_text("MemTotal: 9000000 kB\nMemAvailable: 1000000 kB\nSwapFree: 500000 kB\n")
+    assert machine.memory_free() == 1024 * 1.5e6
+    (tmp_path / "meminfo").write_text("MemAvailable: 9000000 kB\n")
+    assert machine.memory_free() == 4e9

@@ -29,7 +29,7 @@ def run(job: Job) -> Summary:
     part = job.only if job.only is not None else RunPart()
     if not isinstance(part, RunPart):
         raise BadInputError("a part of the run stage is a phase or a replica")
-    refuse(job.config, ("run",), job.threads)
+    refuse(asked(job.config, part), ("run",), job.threads)
     simulate = job.config.simulate
     shards = ShardSet.read(job.folder / "shards")
     summaries = {}
@@ -46,6 +46,15 @@ def run(job: Job) -> Summary:
             {"replica": replica, "seed": replica_seed(job.config.seed, replica),
              **{key: one.get(key) for key in own}} for replica, one in summaries.items()]}
     return summary
+
+
+def asked(config: "Settings", part: RunPart) -> "Settings":
+    """The settings with the phases and the number of replicas that are to be run."""
+    simulate = config.simulate
+    chosen = tuple(phase for phase in simulate.chosen() if phase.name == part.phase)
+    update: dict[str, object] = {"protocol": None, "phases": chosen} if chosen else {}
+    update |= {"replicas": 1} if part.replica is not None else {}
+    return config.model_copy(update={"simulate": simulate.model_copy(update=update)})
 
 
 def _progress_of(progress: "Progress", replica: int, k: int, n: int) -> "Progress":
