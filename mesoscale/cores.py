@@ -1,5 +1,6 @@
 """Rigid cores of a fibre: nucleosomes whole, partly unwrapped or without a dimer, and other proteins on DNA; nm."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -95,7 +96,8 @@ def _joint(frame: Array, end: int, turn: int) -> Array:
 
 def crystal_core(
     wrapped: int | tuple[int, int] = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
-    charges: Literal["fitted", "formal"] = "fitted", missing: MissingDimer = "",
+    charges: Literal["fitted", "formal"] = "fitted", missing: MissingDimer = "", own_charge: Sequence[float] = (),
+    tail_change: Sequence[float] = (),
 ) -> Core:
     """The core of PDB 1KX5 with `wrapped` base pairs (as `halves` takes it) in a salt (mol/L).
 
@@ -105,6 +107,9 @@ def crystal_core(
     gathered on the DNA axis every 3 bp (-294 e for 147 bp), and those of histones and tails (+148 e). Spheres: wrapped
     DNA, the octamer in 32 balls, those tails in balls of three residues. What belongs to a `missing` dimer is left out:
     spheres, tails, and charges nearest to it. Raises ValueError for a salt beyond that of the fits.
+
+    Fitted charges of other histones than those of 1KX5: `own_charge` (300,) of the core at this salt, and
+    `tail_change` (50,) of the formal charges of rigid tails.
     """
     origin, _ = crystal_path(wrapped)
     data = template("nucleosome_core_1kx5.json")
@@ -124,9 +129,9 @@ def crystal_core(
         site = np.concatenate([origin[index], histone[:, :3] / 10.0])
         charge = np.concatenate([np.full(len(index), -2.0 * len(origin) / len(index)), histone[:, 3]])
     else:
-        site, charge = core_charges(salt, before, after, _rows("core_charges", missing))
+        site, charge = core_charges(salt, before, after, _rows("core_charges", missing), own_charge)
     if rigid_tails and charges == "fitted":
-        tail_site, tail_charge = rigid_tail_sites(salt)
+        tail_site, tail_charge = rigid_tail_sites(salt, tail_change)
         there = ~np.isin(tails_of_rigid_sites(), missing_tails(missing))
         site, charge = np.concatenate([site, tail_site[there]]), np.concatenate([charge, tail_charge[there]])
     return Core(
@@ -202,11 +207,15 @@ def core_shapes(
     for place in fibre.places:
         body = fibre.proteins[place.protein].body if place.protein >= 0 else None
         missing = fibre.missing[place.nucleosome] if fibre.missing and body is None else ""
-        key = (body.checksum,) if body else (*fibre.wrapped[place.nucleosome], missing)
+        own = fibre.core_charge[place.nucleosome] if fibre.core_charge and body is None else ()
+        change = fibre.tail_charge[place.nucleosome] if fibre.tail_charge and body is None and rigid_tails else ()
+        if charges == "formal":
+            own = change = ()
+        key = (body.checksum,) if body else (*fibre.wrapped[place.nucleosome], missing, own, change)
         if key not in found:
             found[key] = len(shapes)
             shapes.append(protein_core(body, dna_radius, salt, dna_charge) if body else crystal_core(
-                key[:2], dna_radius, salt, rigid_tails, charges, missing))
+                key[:2], dna_radius, salt, rigid_tails, charges, missing, own, change))
         form.append(found[key])
     if not shapes:
         shapes = [crystal_core(fibre.wrapped_length, dna_radius, salt, rigid_tails, charges)]
