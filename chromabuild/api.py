@@ -78,9 +78,37 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     fibre = replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                     contact_energies=energies,
                     linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
-                    tail_charge=tail_charge_changes(recipes) if section.tails == "flexible" else (),
+                    tail_charge=tail_charge_changes(recipes) if section.core_charges == "fitted" else (),
                     acetylated=tuple(bool(one) for one in acetylated))
     return with_linker_arms(fibre, locus.nucleosomes, settings)
+
+
+def with_core_charges(fibre: "Fibre", settings: Settings, progress: Progress = silent) -> "tuple[Fibre, list[Summary]]":
+    """The fibre with the charges of its own histones' cores at the salt of the fold, and where they come from.
+
+    The second is for the report: histones, marks, number of nucleosomes, charge of the atoms (e), mean relative error
+    of the field, and source. Nothing changes where all cores are those of 1KX5, or charges are formal.
+    """
+    import numpy as np
+
+    from chromabuild.build.surface_charges import core_charges_of, core_recipe
+    from chromabuild.nucleosome.marks import octamer_recipes
+
+    if settings.scaffold.core_charges == "formal" or not fibre.dyads:
+        return fibre, []
+    recipes = octamer_recipes(settings.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), settings.seed,
+                              fibre.missing)
+    cores = {recipe: core_recipe(recipe) for recipe in sorted(set(recipes))}
+    found = {core: core_charges_of(core, settings.scaffold.salt, lambda text: progress(text, None))
+             for core in sorted(set(cores.values()))}
+    carried = [cores[recipe] for recipe in recipes]
+    told = [{"histones": "template" if core.template else core.species, "marks": ", ".join(core.marks) or "none",
+             "nucleosomes": carried.count(core), "atomic_charge_e": one.atomic_charge,
+             "mean_field_error": one.field_error, "source": one.source} for core, one in found.items()]
+    usual = len(found) == 1 and told[0]["source"] == "bundled" and told[0]["histones"] == "xenopus" and (
+        told[0]["marks"] == "none")
+    charge = () if usual else tuple(found[core].charge for core in carried)
+    return replace(fibre, core_charge=charge), told
 
 
 def fibre_parameters(settings: Settings, fibre: "Fibre") -> "Parameters":
@@ -139,7 +167,7 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     check_fold(settings)
     if locus.circular:
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
-    fibre = fibre_of(locus, settings)
+    fibre, _ = with_core_charges(fibre_of(locus, settings), settings, progress)
     return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,
                       lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
                       section.hotter, thread_count(threads))

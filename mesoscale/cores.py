@@ -1,5 +1,6 @@
 """Rigid cores of a fibre: nucleosomes whole, partly unwrapped or without a dimer, and other proteins on DNA; nm."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -103,6 +104,7 @@ def _joint(frame: Array, end: int, turn: int) -> Array:
 def crystal_core(
     wrapped: int | tuple[int, int] = FULL_WRAP, dna_radius: float = 1.1, salt: float = 0.15, rigid_tails: bool = True,
     charges: Literal["fitted", "formal"] = "fitted", missing: MissingDimer = "", dna_charge: float | None = None,
+    own_charge: Sequence[float] = (), tail_change: Sequence[float] = (),
 ) -> Core:
     """The core of PDB 1KX5 with `wrapped` base pairs (as `halves` takes it) in a salt (mol/L).
 
@@ -114,6 +116,9 @@ def crystal_core(
     spheres, tails, and charges nearest to it. Linker arms have the effective charge `dna_charge` (e) of a base pair of
     linkers beside the fitted ones. Raises ValueError for a salt beyond that of the fits, and for arms without their
     charge.
+
+    Fitted charges of other histones than those of 1KX5: `own_charge` (300,) of the core at this salt, and
+    `tail_change` (50,) of the formal charges of rigid tails.
     """
     origin, _ = crystal_path(wrapped)
     data = template("nucleosome_core_1kx5.json")
@@ -133,7 +138,7 @@ def crystal_core(
         site = np.concatenate([origin[index], histone[:, :3] / 10.0])
         charge = np.concatenate([np.full(len(index), -2.0 * len(origin) / len(index)), histone[:, 3]])
     else:
-        site, charge = core_charges(salt, before, after, _rows("core_charges", missing))
+        site, charge = core_charges(salt, before, after, _rows("core_charges", missing), own_charge)
         on_arm = [arm for arm in (origin[:max(before - MIDDLE, 0)], origin[len(origin) - max(after - MIDDLE, 0):])
                   if len(arm)]
         if on_arm and dna_charge is None:
@@ -143,7 +148,7 @@ def crystal_core(
             site = np.concatenate([site, places])
             charge = np.concatenate([charge, np.full(len(places), dna_charge * len(arm) / len(places))])
     if rigid_tails and charges == "fitted":
-        tail_site, tail_charge = rigid_tail_sites(salt)
+        tail_site, tail_charge = rigid_tail_sites(salt, tail_change)
         there = ~np.isin(tails_of_rigid_sites(), missing_tails(missing))
         site, charge = np.concatenate([site, tail_site[there]]), np.concatenate([charge, tail_charge[there]])
     return Core(
@@ -219,11 +224,15 @@ def core_shapes(
     for place in fibre.places:
         body = fibre.proteins[place.protein].body if place.protein >= 0 else None
         missing = fibre.missing[place.nucleosome] if fibre.missing and body is None else ""
-        key = (body.checksum,) if body else (*fibre.wrapped[place.nucleosome], missing)
+        own = fibre.core_charge[place.nucleosome] if fibre.core_charge and body is None else ()
+        change = fibre.tail_charge[place.nucleosome] if fibre.tail_charge and body is None and rigid_tails else ()
+        if charges == "formal":
+            own = change = ()
+        key = (body.checksum,) if body else (*fibre.wrapped[place.nucleosome], missing, own, change)
         if key not in found:
             found[key] = len(shapes)
             shapes.append(protein_core(body, dna_radius, salt, dna_charge) if body else crystal_core(
-                key[:2], dna_radius, salt, rigid_tails, charges, missing, dna_charge))
+                key[:2], dna_radius, salt, rigid_tails, charges, missing, dna_charge, own, change))
         form.append(found[key])
     if not shapes:
         shapes = [crystal_core(fibre.wrapped_length, dna_radius, salt, rigid_tails, charges)]

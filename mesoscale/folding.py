@@ -83,7 +83,8 @@ def fold(
     stopped = frames.last()[1] if frames is not None else {}
     folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
                               or chain.wells is not None) and not _lies_straight(chain)
-    bare = shapes_of(fibre, parameters, rigid_tails=False)[0]
+    shapes, form = shapes_of(fibre, parameters, rigid_tails=False)
+    bare = {"shape": shapes[0], "others": shapes[1:], "form": form}
     histones = tails_of_fibre(fibre, parameters)
     beads = None
     if stopped:
@@ -96,7 +97,7 @@ def fold(
             show(0.1 + 0.1 * share, state)
 
         if flexible:
-            chain = replace(chain, shape=bare[0], others=bare[1:])
+            chain = replace(chain, **bare)
             beads = first_tails(histones, chain, start, _random(seed, TAILS))
             start, beads, contact_k = equilibrate_with_tails(chain, start, histones, beads, random, shown)
         else:
@@ -110,7 +111,7 @@ def fold(
     most = 0.7 if choose == "smallest-box" else 0.8
     coupled = None
     if flexible:
-        chain = replace(chain, shape=bare[0], others=bare[1:])
+        chain = replace(chain, **bare)
         if beads is not None:
             grown = TailWalk.begin(histones, chain, start.position, start.frame, beads)
         else:  # beads of a run that is gone on with come from its last frame
@@ -129,7 +130,7 @@ def fold(
     elif coupled is not None and choose == "last":
         beads = coupled.beads
     else:
-        beads = grow_tails(histones, replace(chain, shape=bare[0], others=bare[1:]), position, frame, seed).beads
+        beads = grow_tails(histones, replace(chain, **bare), position, frame, seed).beads
     heads = heads_of(histones, chain, position, frame)
     scaffold = build_scaffold(
         fibre, chain, position, frame, parameters,

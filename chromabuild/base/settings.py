@@ -55,7 +55,7 @@ class ScaffoldSection(Section):
 
     temperature: Positive = Field(293.15, description="kelvin")
     salt: float = Field(0.15, ge=0.01, le=0.2, description="monovalent salt, mol/L, from 0.01 to 0.2")
-    core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to its Poisson-Boltzmann field, or a third as many formal charges, for large loci: sampling is many times faster")
+    core_charges: Literal["fitted", "formal"] = Field("fitted", description="charges of the core: 300 sites fitted to the Poisson-Boltzmann field of its own histones, or a third as many formal charges, for large loci: sampling is many times faster")
     tails: Literal["rigid", "flexible"] = Field("rigid", description="histone tails while the fibre moves: at rest on their cores, or chains of beads sampled with it, which linker histones and acetylation act through (with fitted charges only)")
     acetylated: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED or narrowPeak of acetylated stretches: tails of nucleosomes whose dyad lies inside are the stiff ones of acetylation; empty: none")
     magnesium: bool = Field(False, description="the published treatment of Mg2+: linkers repel each other over 0.4 nm only and bend more easily")

@@ -129,18 +129,23 @@ def tail_of(core: Octamer, first_atom: np.ndarray, library: list[ResidueTemplate
     return bodies[root], [bodies[n] for n in outward], targets
 
 
-def bead_of_residue(core: Octamer, family: str, copy: int, number: int) -> int | None:
-    """Which of the 50 tail beads stands for a residue of a histone (copy 0 or 1); None where it lies in the fold."""
-    library, first_bead = list(residue_library().values()), 0
-    for k, (own, own_copy, _, forward, middle) in enumerate(TAIL_ROOTS):
-        if (own, own_copy) == (family, copy):
-            chain = [c for c, name in enumerate(FAMILIES) if name == family][copy]
-            outward = (number - middle - _numbering(_bodies(core, core.first_atom, library, chain), family, chain))
-            bead = ((outward if forward else -outward) + RESIDUES_PER_BEAD // 2) // RESIDUES_PER_BEAD
-            if 0 <= bead < BEADS[k]:
-                return first_bead + bead
+def beads_of_residues(core: Octamer) -> np.ndarray:
+    """(r,) which of the 50 tail beads stands for each residue of an octamer; -1 where it lies in the fold.
+
+    A tail that is longer than that of 1KX5 has its further residues in the last bead. Linker histones and ubiquitin
+    have none.
+    """
+    library, found = list(residue_library().values()), np.full(len(core.residue_template), -1)
+    first_atom, first_bead = core.first_atom, 0
+    for k, (family, copy, _, forward, middle) in enumerate(TAIL_ROOTS):
+        chain = [c for c, name in enumerate(FAMILIES) if name == family][copy]
+        rows = np.flatnonzero(core.residue_chain == chain)
+        shift = _numbering(_bodies(core, first_atom, library, chain), family, chain)
+        outward = core.residue_number[rows] - middle - shift
+        bead = ((outward if forward else -outward) + RESIDUES_PER_BEAD // 2) // RESIDUES_PER_BEAD
+        found[rows[bead >= 0]] = first_bead + np.minimum(bead[bead >= 0], BEADS[k] - 1)
         first_bead += BEADS[k]
-    return None
+    return found
 
 
 def _bodies(core: Octamer, first_atom: np.ndarray, library: list[ResidueTemplate], chain: int) -> dict[int, _Body]:

@@ -13,9 +13,9 @@ SALT = 0.15  # mol/L
 def main() -> None:
     """Draw the figure."""
     path = np.array(json.loads((TEMPLATES / "nucleosome_path_1kx5.json").read_text())["origin"]) / 10
-    data = json.loads((TEMPLATES / "core_charges_1kx5.json").read_text())
-    sites = np.array(data["sites"])
-    charge = sites[:, 3 + data["salt"].index(SALT)]
+    data = json.loads((TEMPLATES / "core_charges.json").read_text())
+    sites, core = np.array(data["sites"]), data["cores"]["xenopus"]
+    charge = core["charge"][core["salt"].index(SALT)]
     tails = json.loads((TEMPLATES / "tail_beads_1kx5.json").read_text())["tails"]
     figure, panels = plt.subplots(1, 2, figsize=(8.6, 4))
     for panel, b, name in zip(panels, (1, 2), ("y", "z (axis)"), strict=True):

@@ -1,84 +1,66 @@
-"""Write core_charges_1kx5.json: Debye-Hueckel charges of the nucleosome core at six salts.
+"""Write core_charges.json: Debye-Hueckel charges of nucleosome cores, 1KX5 at six salts, others at two of them.
 
-    python templates/tools/make_core_charges.py 1kx5.pdb [--sites 300] [--whole] [--salt 0.01 ...] [--output FILE]
+    python templates/tools/make_core_charges.py [--workers 2] [CORE ...]
 
-Needs pdb2pqr and apbs (see mesoscale/disco.py). The core is the histone octamer of PDB 1KX5 without the parts of the
-tails that the model's 50 beads stand for, and all 147 base pairs, in the nucleosome's own frame
-(docs/reference/file-formats.md). Each
-site on DNA also has the number of its base pair, so that a core with fewer wrapped base pairs can leave it out. With
---whole the tails stay where the crystal has them, as benchmarks/sun_2005.py wants them.
+Needs apbs (see mesoscale/disco.py). A core is the octamer of a species, with variants, without the parts of the tails
+that the model's 50 beads stand for, and 147 base pairs (chromabuild/build/surface_charges.py). Without names all
+cores are made, else those, such as "human H2A.Z"; the others stay as they are in the file. So do the sites and the
+numbers of their base pairs, by which a core with fewer of them leaves sites out: the sites were spread over the
+envelope of the core of PDB 1KX5, and belong to the base pair whose atom is nearest.
 """
 
 import argparse
-import tempfile
+import json
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-import gemmi
 import numpy as np
-from make_nucleosome_core import HISTONES, nucleosome_frame
 
-from mesoscale.disco import optimise, write_charges
+from chromabuild.build.surface_charges import DIGITS, core_atoms, core_recipe
+from chromabuild.nucleosome.recipe import OctamerRecipe
+from mesoscale.disco import ANGSTROM, optimise
 
-SALTS = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2]  # mol/L
-# First and last residue of what the tails' beads stand for.
-BEADS = {"H3": [(1, 40)], "H4": [(1, 25)], "H2A": [(1, 20), (114, 128)], "H2B": [(1, 25)]}
+SALTS = [0.01, 0.02, 0.05, 0.1, 0.15, 0.2]  # mol/L, of the first core
+FEW_SALTS = [0.02, 0.15]  # of the others, of which the model takes the difference to the first
+CORES = ["xenopus", "human", "yeast", "mouse", "fly", "human H2A.Z", "yeast H2A.Z", "human CENP-A", "xenopus H2A.Z",
+         "yeast Cse4", "fly H2A.Z", "xenopus CENP-A", "human macroH2A", "xenopus macroH2A"]
+PATH = Path(__file__).resolve().parents[1] / "core_charges.json"
 
 
-def without_tails(structure: gemmi.Structure) -> gemmi.Structure:
-    """The structure with neither water nor the residues that the tails' beads stand for."""
-    structure.remove_ligands_and_waters()
-    for chain in structure[0]:
-        ranges = BEADS.get(HISTONES.get(chain.name, ""), [])
-        for k in reversed(range(len(chain))):
-            if any(first <= chain[k].seqid.num <= last for first, last in ranges):
-                del chain[k]
-    return structure
+def fitted(name: str, site: list[list[float]]) -> dict:
+    """What the file holds of a core."""
+    species, *variants = name.split()
+    atoms = core_atoms(core_recipe(OctamerRecipe(species, variants=tuple(variants))))
+    salts = SALTS if name == CORES[0] else FEW_SALTS
+    fits = optimise(atoms, salts, np.array(site) * ANGSTROM)
+    return {"salt": salts, "atomic_charge": round(float(atoms.charge.sum())),
+            "net_charge": [round(float(fit.charge.sum()), 2) for fit in fits],
+            "mean_field_error": [round(fit.mean_error, 4) for fit in fits],
+            "field_error_95th_percentile": [round(fit.high_error, 4) for fit in fits],
+            "charge": [(np.round(fit.charge, DIGITS) + 0.0).tolist() for fit in fits]}
 
 
 def main() -> None:
-    """Read the PDB file and write the template beside this script."""
+    """Fit, and write the template after every core."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pdb")
-    parser.add_argument("--sites", type=int, default=300)
-    parser.add_argument("--output", type=Path, default=Path(__file__).resolve().parents[1] / "core_charges_1kx5.json")
-    parser.add_argument("--whole", action="store_true", help="with the tails")
-    parser.add_argument("--salt", type=float, nargs="+", default=SALTS, help="mol/L")
+    parser.add_argument("cores", nargs="*", default=CORES, metavar="CORE")
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    structure = gemmi.read_structure(given.pdb)
-    rotation, shift = nucleosome_frame(structure[0])
-    if given.whole:
-        structure.remove_ligands_and_waters()
-    else:
-        without_tails(structure)
-    atoms, base_pair = [], []
-    for chain in structure[0]:
-        sense = {"I": 1, "J": -1}.get(chain.name)
-        for residue in chain:
-            for atom in residue:
-                atom.pos = gemmi.Position(*(rotation @ atom.pos.tolist() + shift))
-                atoms.append(atom.pos.tolist())
-                base_pair.append(-1 if sense is None else 73 + sense * residue.seqid.num)
+    data = json.loads(PATH.read_text())
+    with ProcessPoolExecutor(given.workers) as pool:
+        jobs = {pool.submit(fitted, name, data["sites"]): name for name in given.cores}
+        for job in as_completed(jobs):
+            core = data["cores"][jobs[job]] = job.result()
+            print(f"{jobs[job]}: {core['atomic_charge']} e, fitted {core['net_charge']} e, field errors "
+                  f"{core['mean_field_error']}", flush=True)
+            write({**data, "cores": dict(sorted(data["cores"].items()))})
 
-    with tempfile.TemporaryDirectory() as folder:
-        core = Path(folder) / "core.pdb"
-        structure.write_pdb(str(core))
-        total, fits = optimise(core, given.salt, given.sites)
-    for salt, found in zip(given.salt, fits, strict=True):
-        print(
-            f"{1000 * salt:4.0f} mmol/L: net {found.charge.sum():7.1f} e, largest {np.abs(found.charge).max():.2f} e, "
-            f"held-out field error {found.mean_error:.2%} (95th percentile {found.high_error:.2%}), "
-            f"ridge {found.ridge:.0e}"
-        )
-    apart = np.linalg.norm(10 * fits[0].site[:, None] - np.array(atoms)[None], axis=2)
-    nearest = np.array(base_pair)[np.argmin(apart, axis=1)]
-    write_charges(
-        given.output,
-        given.salt,
-        total,
-        fits,
-        source="PDB 1KX5 (Davey, Sargent, Luger, Maeder & Richmond 2002), 1.94 angstrom; PDB archive data are CC0 1.0",
-        base_pair=nearest.tolist(),
-    )
+
+def write(data: dict) -> None:
+    """The file, a core a line."""
+    cores = ",\n  ".join(f"{json.dumps(name)}: {json.dumps(core)}" for name, core in data.pop("cores").items())
+    head = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in data.items())
+    PATH.write_text(f'{{\n{head},\n "cores": {{\n  {cores}\n }}\n}}\n')
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 Needs the other templates only. The dimer of chains C and D lies beside the DNA that arrives (`entry`), that of chains G
 and H beside the DNA that leaves (`exit`): half of the base pairs within 14 angstrom of their C-alpha atoms are on that
 side of base pair 44 from the dyad. A sphere or charge belongs to the chain whose heavy atom is nearest to it; charges
-that stand for DNA have base pairs of their own (core_charges_1kx5.json).
+that stand for DNA have base pairs of their own (core_charges.json).
 """
 
 import json
@@ -33,7 +33,7 @@ def main() -> None:
     """Read the places of spheres and charges, and write whose they are."""
     folder = Path(__file__).resolve().parents[1]
     body = json.loads((folder / "nucleosome_core_1kx5.json").read_text())
-    charges = json.loads((folder / "core_charges_1kx5.json").read_text())
+    charges = json.loads((folder / "core_charges.json").read_text())
     crystal, compact = chain_atoms("crystal"), chain_atoms("compact")
 
     def owner(rows: list[list[float]], atoms: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

@@ -2,7 +2,7 @@
 
     python templates/tools/make_tail_beads.py 1kx5.pdb 4qlc.pdb
 
-Needs pdb2pqr and apbs (see mesoscale/disco.py). Coordinates in angstrom in the nucleosome's own frame.
+Needs pdb2pqr (PyPI) and apbs (see mesoscale/disco.py). Coordinates in angstrom in the nucleosome's own frame.
 
 - tails: ten chains of beads, five residues a bead, ordered from the core to the tip; the formal charge of a bead at
   pH 7 (Lys, Arg +1; Asp, Glu -1; termini). `anchor` is the C-alpha of the first bead's middle residue in the crystal,
@@ -17,24 +17,25 @@ Needs pdb2pqr and apbs (see mesoscale/disco.py). Coordinates in angstrom in the 
 """
 
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import gemmi
 import numpy as np
-from make_core_charges import SALTS, without_tails
-from make_nucleosome_core import compact_residues, fit, nucleosome_frame
+from make_core_charges import SALTS
+from make_nucleosome_core import HISTONES, compact_residues, fit, nucleosome_frame
 from scipy.cluster.vq import kmeans2
 
 from mesoscale.core_charges import core_charges
 from mesoscale.disco import (
     SHELL,
+    ChargedAtoms,
     Envelope,
     debye_hueckel_field,
     field_points,
     optimise,
-    protonated,
     read_pqr,
     solve_poisson_boltzmann,
 )
@@ -54,6 +55,28 @@ HEAD_BEADS = 6
 PUBLISHED_SCALE, PUBLISHED_SALT = 1.12, 0.15  # of the tails' formal charges
 # Residues of H3 and H4 in the folded core, in both entries.
 FOLDED = {"A": range(60, 132), "E": range(60, 132), "B": range(30, 95), "F": range(30, 95)}
+
+
+# First and last residue of what the tails' beads stand for.
+BEADS = {"H3": [(1, 40)], "H4": [(1, 25)], "H2A": [(1, 20), (114, 128)], "H2B": [(1, 25)]}
+
+
+def without_tails(structure: gemmi.Structure) -> gemmi.Structure:
+    """The structure with neither water nor the residues that the tails' beads stand for."""
+    structure.remove_ligands_and_waters()
+    for chain in structure[0]:
+        ranges = BEADS.get(HISTONES.get(chain.name, ""), [])
+        for k in reversed(range(len(chain))):
+            if any(first <= chain[k].seqid.num <= last for first, last in ranges):
+                del chain[k]
+    return structure
+
+
+def protonated(pdb: Path, folder: Path) -> ChargedAtoms:
+    """The atoms that pdb2pqr makes of a PDB file: hydrogens, AMBER charges and radii."""
+    command = ["pdb2pqr", "--ff=AMBER", "--noopt", "--whitespace", str(pdb.resolve()), "molecule.pqr"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return read_pqr(folder / "molecule.pqr")
 
 
 def c_alpha(chain: gemmi.Chain) -> dict[int, np.ndarray]:
@@ -82,11 +105,11 @@ def charge_scales(structure: gemmi.Structure, place: np.ndarray, charge: np.ndar
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         structure.write_pdb(str(folder / "particle.pdb"))
-        pqr = protonated(folder / "particle.pdb", folder)
-        envelope = Envelope.around(read_pqr(pqr)[0], SHELL[1])
+        atoms = protonated(folder / "particle.pdb", folder)
+        envelope = Envelope.around(atoms.position, SHELL[1])
         for salt in SALTS:
             parameters = Parameters(salt=salt)
-            points, field = field_points(envelope, solve_poisson_boltzmann(pqr, parameters, folder))
+            points, field = field_points(envelope, solve_poisson_boltzmann(atoms, parameters, folder))
             screened = (parameters.bjerrum_length, parameters.kappa)
             site, core = core_charges(salt)
             weight = 1 / np.linalg.norm(field, axis=1)[:, None]
@@ -166,7 +189,8 @@ def main(pdb: str, chromatosome: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "domain.pdb"
         domain.write_pdb(str(path))
-        total, fits = optimise(path, SALTS, heads / 10)
+        atoms = protonated(path, Path(folder))
+        total, fits = atoms.charge.sum(), optimise(atoms, SALTS, heads / 10)
     for salt, found in zip(SALTS, fits, strict=True):
         print(
             f"{1000 * salt:4.0f} mmol/L: globular domain {np.round(found.charge, 2)} e of {total:.0f} e, "

@@ -27,8 +27,8 @@ PARAMETERS = Parameters(tails="flexible", confinement_radius=4.0, contact_distan
 
 def shaken(fibre):
     """Cores, their chains and a conformation of both that is a little shaken."""
-    shapes, _ = shapes_of(fibre, PARAMETERS, rigid_tails=False)
-    chain = shortened(replace(build_chain(fibre, PARAMETERS), shape=shapes[0], others=shapes[1:]))
+    shapes, form = shapes_of(fibre, PARAMETERS, rigid_tails=False)
+    chain = shortened(replace(build_chain(fibre, PARAMETERS), shape=shapes[0], others=shapes[1:], form=form))
     tails = tails_of_fibre(fibre, PARAMETERS)
     random = np.random.Generator(np.random.Philox(key=1))
     position, frame = straight_conformation(chain)

@@ -172,7 +172,7 @@ def test_sampling_leaves_no_floor_violation(demo):
     elastic = sum(demo.energy[term][-30:].mean() for term in ("stretch", "bend", "twist"))
     assert elastic < 150  # kBT; about 50 degrees of freedom and what the container bends
     assert demo.energy["floor"].max() == 0
-    assert demo.energy["sweep"][-1] == 600
+    assert 600 <= demo.energy["sweep"][-1] <= 1200  # until the energy is at rest, at most twice as many
 
 
 def test_contacts_that_cannot_restrain_are_reported(demo):

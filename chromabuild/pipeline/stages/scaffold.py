@@ -24,7 +24,7 @@ OBSERVABLE_NAMES = {
 
 def run(job: Job) -> Summary:
     """Locus files to scaffold.h5. Raises ClashesRemainError when DNA and cores still overlap."""
-    from chromabuild.api import fibre_of, fold
+    from chromabuild.api import fibre_of, fold, with_core_charges
     from chromabuild.genome.contact_map import write_contact_map
     from chromabuild.genome.locus import load_locus
     from chromabuild.nucleosome.linker_arms import held_arms
@@ -32,14 +32,15 @@ def run(job: Job) -> Summary:
     locus = load_locus(job.config.locus, job.config.seed)
     scaffold = fold(locus, job.config, threads=job.threads, progress=job.progress,
                     trajectory=job.folder / "scaffold_trajectory.h5")
-    scaffold.provenance = job.provenance
+    fibre = fibre_of(locus, job.config)
+    charges = [] if scaffold.circular else with_core_charges(fibre, job.config)[1]
+    scaffold.provenance = job.provenance | ({"core_charges": charges} if charges else {})
     scaffold.write(job.folder / "scaffold.h5")
     write_contact_map(scaffold.contact_map, scaffold.contact_resolution, scaffold.chromosome, locus.start, job.folder)
     if scaffold.floor_violations:
         raise ClashesRemainError(f"{scaffold.floor_violations} pairs of DNA and cores overlap in the folded fibre, by "
                                  f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
-    fibre = fibre_of(locus, job.config)
     return locus.summary() | (_linking(scaffold, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone),
@@ -49,7 +50,7 @@ def run(job: Job) -> Summary:
         "restraints_kept": sum(bool(contact["kept"]) for contact in scaffold.contacts),
         **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
            for name, value in scaffold.observables.items()},
-        "contact_distances": scaffold.contacts}
+        "core_charges": charges, "contact_distances": scaffold.contacts}
 
 
 def _linking(scaffold: "Scaffold", threads: int) -> Summary:
@@ -77,10 +78,10 @@ def _by_distance(shares: list[float]) -> dict[str, float]:
 _SHOWN = {"contact_pattern": _by_distance, "energy_at_rest": _at_rest}
 
 
-def _of_tails(config: "Settings") -> tuple[str, ...]:
-    """Flexible tails have the charges of what the nucleosomes carry; nothing else in the fold asks for it."""
-    return (("build.histones", "build.variants", "build.template", "build.track_mark", "build.track_threshold")
-            if config.scaffold.tails == "flexible" else ())
+def _of_charges(config: "Settings") -> tuple[str, ...]:
+    """Fitted charges are those of what the nucleosomes carry; nothing else in the fold asks for it."""
+    return (("build.histones", "build.variants", "build.template", "build.ph", "build.track_mark",
+             "build.track_threshold") if config.scaffold.core_charges == "fitted" else ())
 
 
 STAGE = Stage("scaffold", "mesoscale scaffold",
@@ -92,4 +93,4 @@ STAGE = Stage("scaffold", "mesoscale scaffold",
               files=("locus.fasta", "locus.nucleosomes", "locus.chromosome_names", "locus.contacts", "locus.proteins",
                      "locus.missing_dimers", "scaffold.acetylated", "scaffold.contact_energies", "build.marks",
                      "build.structures"),
-              settings_of=_of_tails)
+              settings_of=_of_charges)
