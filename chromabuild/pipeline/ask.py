@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from chromabuild.base.files import file_names
+from chromabuild.base.files import check_folder, file_names
 from chromabuild.base.machine import memory_here
 from chromabuild.base.settings import Settings
 from chromabuild.pipeline.needs import preparation_memory
@@ -15,11 +15,13 @@ ATOMS_PER_BP, ATOMS_PER_VOLUME, PACKED_AT_MOST = 150, 0.11, 6
 
 
 def refuse_alone(config: Settings, stage: str, threads: int) -> None:
-    """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is.
+    """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is, or when the
+    output folder cannot be written.
 
     The locus is read for it only where the size of its files leaves a doubt: DNA has 64 atoms a base pair, histones as
     many again and less than half of that, and no box is longer than straight DNA and the padding.
     """
+    check_folder(config.output)
     if stage not in OWN_NEED:
         return
     try:

@@ -6,6 +6,7 @@ A stage is measured against the memory and the disk that are here and against th
 import math
 import shutil
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
@@ -15,8 +16,8 @@ from chromabuild.base.settings import DynamicsSection, Settings
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes
-from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, estimate
+from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, SHARD_PROCESS_BYTES, gpu_bytes, stage_memory
+from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, estimate
 from chromabuild.solvate.bricks import check_numbering
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
@@ -26,7 +27,7 @@ _UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash
           "topology": "solvate", "run": "topology"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
-_OF_SOLUTE = ("scaffold", "build", "clash", "topology")
+_OF_SOLUTE = ("scaffold", "build", "clash", "relax", "topology")
 """Stages whose memory does not depend on the box."""
 COMMON_PADDING = 10.0
 """Angstrom."""
@@ -48,20 +49,32 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str]) -> lis
     return [sentence for sentence in found if sentence]
 
 
-def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
+def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None) -> bool:
     """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here.
 
-    Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused.
+    Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused,
+    and dynamics whose ranks are too many even without water. ``parts``: those of the settings, where they are known.
     """
     try:
-        build = estimate(config, threads)
+        build = estimate(config, threads, parts=parts)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
     is_known = size_is_known(config, "scaffold" in stages, build.nucleosomes)
     considered = [name for name in stages if is_known or name in _OF_SOLUTE]
     for sentence in obstacles(build, config, considered):
         raise ResourceError(sentence)
+    too_many = None if is_known or "run" not in stages else _memory(_without_water(build, config), config, "run")
+    if too_many:
+        raise ResourceError(too_many)
     return is_known
+
+
+def _without_water(build: Estimate, config: Settings) -> Estimate:
+    """The least that the dynamics may need, whatever the box."""
+    solute = build.solute_atoms
+    ranks = 1 if config.dynamics.tune else config.dynamics.ranks
+    memory = stage_memory(config, build.nucleosomes, solute, solute, 1, 1, ranks)
+    return replace(build, atoms=solute, memory={name: need / 1e9 for name, need in memory.items()})
 
 
 def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:
