@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from blake3 import blake3
 
@@ -38,6 +39,20 @@ def file_hash(path: str | Path) -> str:
         while block := handle.read(1 << 22):
             digest.update(block)
     return digest.hexdigest()
+
+
+def check_folder(folder: str | Path) -> None:
+    """Raises ResourceError where no file can be written in a folder that is there, or that is to be made.
+
+    It is tried, with a file without a name, and nothing is left behind.
+    """
+    there = next(path for path in (Path(folder), *Path(folder).resolve().parents) if path.is_dir())
+    try:
+        with TemporaryFile(dir=there):
+            return
+    except OSError as error:
+        said = error.strerror if there == Path(folder) else f"{error.strerror or error} in {there}"
+        raise ResourceError(f"cannot write {folder}: {said}; choose another output folder") from error
 
 
 @contextmanager

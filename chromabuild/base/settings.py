@@ -169,7 +169,7 @@ class DynamicsSection(Section):
     devices: Annotated[str, Field(pattern=r"^[0-9]*(,[0-9]+)*$")] = Field("", description="GPUs of engine openmm by number, such as `0` or `0,1`; empty: OpenMM's choice")
     force_field: ForceFieldName = Field("amber14", description="amber14: ff14SB + OL15; amber-bsc1: ff14SB + bsc1; amber19: ff19SB + OL21; charmm36m: CHARMM36m, CHARMM36 and CHARMM's water; charmm36m-analogy: the same, and parameters by analogy for methylated lysine and arginine and crotonyl-lysine; amber14-analogy, amber-bsc1-analogy, amber19-analogy: those of AMBER, and parameters by analogy for ubiquitinated lysine")
     force_field_files: tuple[str, ...] = Field((), json_schema_extra=INPUT_FILE, description="OpenMM force-field files (XML) of your own, read after those of `force_field`")
-    cutoff: Positive | None = Field(None, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
+    cutoff: float | None = Field(None, ge=6, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
     switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; the cutoff: plain truncation; empty: plain truncation (amber) or 2 before the cutoff (charmm36m)")
     switch: SwitchForm | None = Field(None, description="what is switched off: energy or force of Lennard-Jones; empty: energy (amber) or force (charmm36m)")
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")

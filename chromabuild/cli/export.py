@@ -16,7 +16,7 @@ from chromabuild.cli.frame import (
     load,
     show,
 )
-from chromabuild.cli.stage_command import summary_lines
+from chromabuild.cli.stage_command import file_lines, summary_lines
 
 if TYPE_CHECKING:
     from chromabuild.pipeline.export import Program
@@ -68,10 +68,9 @@ def _add_command(program: "Program") -> None:
         from chromabuild.pipeline.export import export_results
 
         summary = export_results(load(config, overrides, seed), program, output, part, after, force)
-        files = summary["files"]
-        scripts = [name for name in files if name in ("run.sh", "run.py")]
-        show(summary, json, [*summary_lines({key: value for key, value in summary.items() if key != "files"}),
-                             f"files: {', '.join(files)}", *(f"next: {summary['folder']}/{name}" for name in scripts)])
+        files = [Path(summary["folder"]) / name for name in summary["files"]]
+        scripts = [path for path in files if path.name in ("run.sh", "run.py")]
+        show(summary, json, [*summary_lines(summary), *file_lines(files), *(f"next: {path}" for path in scripts)])
 
     what, use = _HELP[program]
     examples = (f"  chromabuild export {program}\n"
@@ -152,7 +151,7 @@ def scene(file: Annotated[Path, typer.Argument(help="What to write: .cxc (Chimer
 
     summary = export_scene(load(config, overrides, None), file, region, nucleosomes, as_built, after, frame,
                                force)
-    show(summary, json, summary_lines(summary))
+    show(summary, json, [*summary_lines(summary), *file_lines(map(Path, summary["files"]))])
 
 
 @export.command()
@@ -174,4 +173,5 @@ def tracks(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [],  # 
     from chromabuild.pipeline.export import export_tracks
 
     summary = export_tracks(load(config, overrides, None), output, force)
-    show(summary, json, summary_lines(summary))
+    files = [Path(summary["folder"]) / name for name in summary["files"]]
+    show(summary, json, [*summary_lines(summary), *file_lines(files)])

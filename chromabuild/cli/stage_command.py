@@ -23,8 +23,25 @@ def run_one(name: str, config: Path, overrides: list[str], seed: int | None, thr
     settings = load(config, overrides, seed)
     stage = chain.stage_named(name)
     summary = chain.run_stage(stage, settings, thread_count(threads), make_reporter(), only)
-    files = [str(path) for path in stage.written(settings).values() if only is None]
-    show({"stage": name, "outputs": files, "summary": summary}, as_json, [*summary_lines(summary), *files])
+    files = [path for path in stage.written(settings).values() if only is None]
+    show({"stage": name, "outputs": list(map(str, files)), "summary": summary}, as_json,
+         [*summary_lines(summary), *file_lines(files)])
+
+
+def file_lines(paths: Iterable[Path]) -> list[str]:
+    """Files that were written, one a line with its size."""
+    return [f"{path}  {_size(path.stat().st_size)}" for path in paths]
+
+
+def _size(n_bytes: int) -> str:
+    """
+    >>> _size(999), _size(1500), _size(23_400_000)
+    ('999 bytes', '1.5 kB', '23.4 MB')
+    """
+    if n_bytes < 1000:
+        return f"{n_bytes} bytes"
+    unit, size = next((unit, size) for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if n_bytes >= size)
+    return f"{n_bytes / size:.1f} {unit}"
 
 
 def summary_lines(summary: Summary) -> list[str]:

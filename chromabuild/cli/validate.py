@@ -21,8 +21,8 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
              threads: ThreadsOption = None, json: JsonOption = False) -> None:
     """Check settings and input files; runs nothing.
 
-    Reads settings, FASTA, nucleosomes, contacts and marks, builds the histones, prints what the locus is; exit code 3
-    and one sentence at the first thing that is wrong.
+    Reads settings, FASTA, nucleosomes, contacts and marks, builds the histones, prints what the locus is; one sentence
+    at the first thing that is wrong (exit code 3) or that this machine cannot do (exit code 6).
 
     \b
     Example:
@@ -30,5 +30,5 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
     """
     from chromabuild.pipeline.inspect import locus_summary
 
-    result = locus_summary(load(config, overrides, seed))
+    result = locus_summary(load(config, overrides, seed), threads)
     show(result, json, summary_lines(result))

@@ -85,6 +85,9 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         raise BadInputError(f"{path} holds no nucleosome{where}: " + (
             f"check locus.region and the names of chromosomes (its first is {records[0][1][0]})" if where
             else "give at least one BED record"))
+    if wrapping.mode == "thick" and not any(wrapping.says(fields, is_narrow_peak) for _, fields in records):
+        raise BadInputError(f"{path} has no record with columns 7 and 8 of BED (thickStart, thickEnd), which "
+                            "locus.wrapping = thick needs: add them, or set locus.wrapping to width or uniform")
     if used is not None:
         used.count(path, len(found), len(records))
     found.sort(key=lambda n: n.dyad)

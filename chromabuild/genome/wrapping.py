@@ -30,15 +30,17 @@ class Wrapping:
         """As the settings say."""
         return cls(section.wrapping, (section.wrapped_length - 1) // 2)
 
+    def says(self, fields: Sequence[str], is_narrow_peak: bool = False) -> bool:
+        """Whether a record says itself how much is wrapped: columns 7 and 8 of narrowPeak are others."""
+        return self.mode == "width" or self.mode == "thick" and not is_narrow_peak and len(fields) >= 8
+
     def of_record(self, path: str | Path, line: int, fields: Sequence[str], first: int, end: int, dyad: int,
                   is_narrow_peak: bool = False) -> tuple[int, int, bool]:
         """Base pairs before and after the ``dyad`` of a record, whose interval is first..end, and whether it says so.
 
         Raises BadInputError, with the line, for a stretch that is too short or too far from the dyad.
         """
-        if self.mode == "thick" and (is_narrow_peak or len(fields) < 8):
-            return self.half, self.half, False
-        if self.mode == "uniform":
+        if not self.says(fields, is_narrow_peak):
             return self.half, self.half, False
         most = FULL_HALF
         if self.mode == "thick":

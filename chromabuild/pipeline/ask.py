@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from chromabuild.base.errors import ChromabuildError
-from chromabuild.base.files import file_names
+from chromabuild.base.files import check_folder, file_names
 from chromabuild.base.machine import memory_free
 from chromabuild.base.settings import Settings
 from chromabuild.pipeline.needs import preparation_memory, shard_process_memory
@@ -20,12 +20,14 @@ CHUNK = 1 << 18
 
 
 def refuse_alone(config: Settings, stage: str, threads: int) -> None:
-    """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is.
+    """Raise ResourceError when a stage that is run by itself needs more memory or disk than there is, or when the
+    output folder cannot be written.
 
     The locus is read for it only where the size of its files leaves a doubt: DNA has 64 atoms a base pair, histones as
     many again and less than half of that, and no box is longer than straight DNA and the padding. Where a solute is
     there, its own extent tells: to estimate a build takes more memory than to write its shards.
     """
+    check_folder(config.output)
     if stage not in OWN_NEED:
         return
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.files import file_hash, remove_leftovers
+from chromabuild.base.files import check_folder, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress
 from chromabuild.base.record import Provenance
@@ -144,6 +144,7 @@ def run_stages(config: Settings, threads: int, reporter: Reporter, force: bool =
     size of the build is known, when the stages that are left cannot be done on this machine, BusyError while another
     process runs the chain or the dynamics in the same output folder.
     """
+    check_folder(config.output)
     with ExitStack() as stack:
         for folder in run_folders(config):
             stack.enter_context(in_use(folder))

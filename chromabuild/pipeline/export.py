@@ -159,7 +159,7 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
                             "--nucleosomes, --after and --frame, or name it .mvsx")
     chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
     paths = write_scene(chosen.solute, path, chosen.title, chosen.scaffold)
-    return {"files": ", ".join(map(str, paths)), **chosen.summary}
+    return {"files": [str(path) for path in paths], **chosen.summary}
 
 
 def export_tracks(settings: Settings, folder: Path | None = None, force: bool = False) -> Summary:
@@ -174,7 +174,7 @@ def export_tracks(settings: Settings, folder: Path | None = None, force: bool = 
     if not (output / "scaffold.h5").is_file():
         raise BadInputError(f"{output} holds no scaffold: run `chromabuild scaffold`")
     paths = write_tracks(Scaffold.read(output / "scaffold.h5"), folder)
-    return {"folder": str(folder), "files": ", ".join(path.name for path in paths)}
+    return {"folder": str(folder), "files": [path.name for path in paths]}
 
 
 def _leave(path: Path, force: bool) -> None:

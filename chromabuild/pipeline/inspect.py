@@ -23,14 +23,18 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
-def locus_summary(config: Settings) -> Summary:
+def locus_summary(config: Settings, threads: int | None = None) -> Summary:
     """Read the locus and say what it is.
 
-    Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``).
+    Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``), and
+    ResourceError for what this machine cannot do (``limits``), with so many ``threads``.
     """
+    from chromabuild.base.threads import thread_count
+    from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, refuse
     from chromabuild.pipeline.validation import check_all, records_used
 
     locus, parts = check_all(config)
+    refuse(config, STAGES_WITH_LIMITS, thread_count(threads), parts)
     used = locus.records_used | records_used(config, locus)
     return locus.summary() | ({"records_used": used} if used else {}) | ({"note": parts.note} if parts.note else {})
 

@@ -6,6 +6,7 @@ A stage is measured against the memory and the disk that are here and against th
 import math
 import shutil
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
@@ -28,7 +29,7 @@ _UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash
           "topology": "solvate", "run": "topology"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
-_OF_SOLUTE = ("scaffold", "build", "clash", "topology")
+_OF_SOLUTE = ("scaffold", "build", "clash", "relax", "topology")
 """Stages whose memory does not depend on the box."""
 LONGEST_RUN = 365 * 86400.0
 """Seconds: dynamics that would take longer is refused."""
@@ -61,14 +62,15 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str], thread
     return [sentence for sentence in found if sentence]
 
 
-def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
+def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None) -> bool:
     """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here, or when one
     alone, which is about to begin, needs more memory than other programs leave.
 
-    Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused.
+    Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused,
+    and dynamics whose ranks are too many even without water. ``parts``: those of the settings, where they are known.
     """
     try:
-        parts = Parts.of(config)
+        parts = parts or Parts.of(config)
         build = estimate(config, threads, parts=parts)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
@@ -77,9 +79,19 @@ def refuse(config: Settings, stages: Collection[str], threads: int) -> bool:
     for sentence in obstacles(build, config, considered, threads, parts):
         raise ResourceError(sentence)
     taken = _memory_taken(build, considered[0]) if len(stages) == 1 and considered else None
-    if taken:
-        raise ResourceError(taken)
+    too_many = None if is_known or "run" not in stages else _memory(
+        _without_water(build, config), config, "run", threads, None)
+    if taken or too_many:
+        raise ResourceError(taken or too_many)
     return is_known
+
+
+def _without_water(build: Estimate, config: Settings) -> Estimate:
+    """The least that the dynamics may need, whatever the box."""
+    solute = build.solute_atoms
+    ranks = 1 if config.dynamics.tune else config.dynamics.ranks
+    memory = stage_memory(config, build.nucleosomes, solute, solute, 1, 1, ranks)
+    return replace(build, atoms=solute, memory={name: need / 1e9 for name, need in memory.items()})
 
 
 def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import check_folder
 from chromabuild.base.phases import NUCLEOSOME_GROUPS
 from chromabuild.base.settings import Settings, input_files
 
@@ -52,11 +53,13 @@ def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
 
 
 def check_settings(config: Settings) -> None:
-    """Raises BadInputError for settings that contradict each other, or that the engine does not take."""
+    """Raises BadInputError for settings that contradict each other, or that the engine does not take, ResourceError for
+    an output folder that cannot be written."""
     from chromabuild.api import check_fold
     from chromabuild.clash.correct import check_settings as check_clash_settings
     from chromabuild.simulate.control_check import check_controls
 
+    check_folder(config.output)
     check_fold(config)
     check_clash_settings(config.clash.mode, config.clash.threshold)
     check_controls(config)

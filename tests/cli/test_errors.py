@@ -179,7 +179,7 @@ def test_exit_codes(settings, monkeypatch, error, code):
 
 
 def test_a_signal_of_the_scheduler_ends_any_command(settings, monkeypatch):
-    monkeypatch.setattr(inspect, "locus_summary", lambda config: os.kill(os.getpid(), signal.SIGUSR1))
+    monkeypatch.setattr(inspect, "locus_summary", lambda *_: os.kill(os.getpid(), signal.SIGUSR1))
     assert "the same command continues" in one_sentence(invoke("validate", "--config", settings), 7)
     assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
 

@@ -43,7 +43,8 @@ def write_locus(folder, nucleosomes=NUCLEOSOMES, dimers="chrT\t1230\t1250\tproxi
     write_complex(folder / "H2B.pdb")
     files = {key: str(folder / name) for key, name in
              (("fasta", "g.fa"), ("nucleosomes", "n.bed"), ("missing_dimers", "d.bed"), ("proteins", "p.bed"))}
-    return validated({"locus": files | {"wrapping": "thick"} | locus, "scaffold": {"sweeps": 20},
+    wrapping = "thick" if any(line.count("\t") >= 7 for line in nucleosomes.splitlines()) else "uniform"
+    return validated({"locus": files | {"wrapping": wrapping} | locus, "scaffold": {"sweeps": 20},
                       "build": {"structures": str(folder / "H2B.pdb")}}, {}, "test")
 
 

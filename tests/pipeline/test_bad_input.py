@@ -157,6 +157,8 @@ def scaffold(tmp_path_factory):
     ("scaffold --set locus.nucleosomes= --set locus.circular=true", "scaffold.confinement_radius=9", 3),
     ("scaffold --set locus.nucleosomes= --set locus.circular=true", "locus.linking_number=5", 3),
     ("all", "clash.threshold=2.5", 3),
+    ("all", "dynamics.cutoff=3", 3),
+    ("scaffold", "locus.wrapping=thick", 3),
     ("all", "dynamics.switch_distance=20", 3),
     ("all", "dynamics.barostat_time=0.0001", 3),
     ("all --set dynamics.engine=openmm", "dynamics.platform=HIP", 3),
@@ -181,6 +183,17 @@ def test_validate_says_what_a_later_stage_would(scaffold, stage, setting, code):
     words = stage.split()
     later = refused(scaffold, *words, "--set", setting, code=code)
     assert refused(scaffold, "validate", *words[1:], "--set", setting) == later
+
+
+@pytest.mark.parametrize(("stage", "setting"), [
+    ("all", "dynamics.ranks=100000"),
+    ("all", "output=/proc/x"),
+    ("scaffold", "output=/proc/x"),
+])
+def test_validate_says_what_this_machine_cannot_do(scaffold, stage, setting):
+    """The same sentence and exit code as the work has."""
+    later = refused(scaffold, stage, "--set", setting, code=6)
+    assert refused(scaffold, "validate", "--set", setting, code=6) == later
 
 
 def test_truncated_shard(solvated):
