@@ -111,6 +111,8 @@ def main() -> None:
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
     add("--radius", type=float, default=190.0, help="nm, of the sphere: the share of 83 kb in a yeast nucleus")
+    add("--crowding", choices=("sphere", "neighbours"), default="sphere",
+        help="what keeps the locus at its density: the sphere, or images of the chain in a cell of the same volume")
     add("--samples", type=int, default=19200, help="conformations of an ensemble")
     add("--seed", type=int, default=1)
     add("--config", type=Path, help="locus.yaml of another locus")
@@ -124,6 +126,8 @@ def main() -> None:
     chain = build_chain(fibre, Parameters(confinement_radius=given.radius, core_charges="formal"))
     counts = read_counts(given.hic or HIC, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
     polymer = polymer_of(chain, fibre.start, counts)
+    if given.crowding == "neighbours":
+        polymer = polymer.with_neighbours()
     count, bins = counts.count, len(counts.count)
     everything = np.ones((bins, bins), bool)
     visible, _ = visibilities(count, everything)

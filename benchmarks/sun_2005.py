@@ -11,13 +11,18 @@ With --tails smeared they are 353 on the smooth envelope of the whole particle, 
 Every second replica begins extended, the others compact. With --hotter each replica is a parallel tempering of its own:
 as many more walks at these multiples of the temperature exchange conformations with it every ten sweeps.
 
+With --changes the same at --salt with one constant of the model changed after another, as far as the paper leaves them
+open. --reference names the arrays of a run that the authors' group has published (sites and charges of core and tails
+at 150 mmol/L, in the published frame), and its charges are tried as well.
+
 Printed for each salt: mean radius of gyration of the core centres with its standard deviation over the run, as
 published, and the standard error over the replicas; and mean energies in kcal/mol beside the published.
 """
 
+import argparse
 import json
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
@@ -26,6 +31,7 @@ from common.command import Benchmark
 
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.nucleosome.octamer import octamer
+from mesoscale.core_charges import tail_charge_scale
 from mesoscale.cores import Core, crystal_core
 from mesoscale.model import Chain, Parameters, straight_conformation, with_field
 from mesoscale.montecarlo import RANDOM_PER_TRIAL, Walk, exchange
@@ -41,6 +47,9 @@ REST_TWIST = 0.0215  # radian a segment, of six beads
 # Copies and first residues of the pieces of five residues, from the core to the tip.
 TAIL_PIECES = (("AE", range(36, 0, -5)), ("BF", range(21, 0, -5)), ("CG", range(16, 0, -5)), ("DH", range(21, 0, -5)),
                ("CG", range(114, 128, 5)))  # fmt: skip
+LINKER_BP = 61  # a repeat of 208 base pairs less 147
+ROUND_BJERRUM = 0.7125  # nm, of a dielectric constant of 80 at 293.15 K
+PER_CUBIC_NM = 0.602214  # ions of each sign, of 1 mol/L
 KCAL = 0.58254  # kcal/mol in kBT at 293.15 K
 
 
@@ -61,20 +70,69 @@ def crystal_tails() -> np.ndarray:
     return np.array(found) / 10
 
 
-def published_core(salt: float, tails: str) -> Core:
+@dataclass(frozen=True)
+class Change:
+    """Constants that the paper leaves open, and what stands for them: rest twist of the linkers (radian a segment),
+    spacing of their beads (nm), what formal charges of tails are multiplied with (None: as the project does), whether
+    water has the dielectric constant 80 and the screening length that follows, cutoff (nm; None: nine screening
+    lengths), and whether the charges of core and tails are those of --reference."""
+
+    rest_twist: float = REST_TWIST
+    spacing: float = SPACING
+    tail_scale: float | None = None
+    round_dielectric: bool = False
+    cutoff: float | None = None
+    of_reference: bool = False
+
+
+UNCHANGED = Change()
+
+
+def linker_twist(degree_per_bp: float) -> float:
+    """Radian a segment of a linker of LINKER_BP base pairs: what is left of whole turns, spread evenly."""
+    return float(np.radians((LINKER_BP * degree_per_bp + 180) % 360 - 180)) / (BEADS + 1)
+
+
+def changes() -> dict[str, Change]:
+    """By name, each alone and together."""
+    rest = LINKER_BP * 0.34 / (BEADS + 1)
+    together = Change(linker_twist(34.95), rest, 1.12, True, 7.0)
+    return {
+        "none": Change(),
+        "twist of 61 base pairs of 34.95 degrees": Change(linker_twist(34.95)),
+        "twist of 61 base pairs of 34.45 degrees": Change(linker_twist(34.45)),
+        "linkers as long as 61 base pairs, twist of 34.95 degrees": Change(linker_twist(34.95), rest),
+        "tails with formal charges": Change(tail_scale=1.0),
+        "tails with 1.12 times formal charges": Change(tail_scale=1.12),
+        "tails with 1.5 times formal charges": Change(tail_scale=1.5),
+        "screening of water of dielectric constant 80": Change(round_dielectric=True),
+        "cutoff of 7 nm": Change(cutoff=7.0),
+        "61 base pairs, 1.12, 80 and 7 nm together": together,
+        "charges of the group's run": Change(of_reference=True),
+        "charges of the group's run, 61 base pairs, 80 and 7 nm": replace(together, of_reference=True),
+    }
+
+
+def published_core(salt: float, tails: str, change: Change, reference: Path | None) -> Core:
     """The published joints with our charges of the core and its tails, turned into the published frame."""
     a, b, c = np.eye(3)
     a_in, b_in = np.cos(TURN) * a + np.sin(TURN) * b, np.cos(TURN) * b - np.sin(TURN) * a
-    if tails == "smeared":
+    dyad = -(b + b_in) / np.linalg.norm(b + b_in)  # our x; the superhelix climbs against c, along our z
+    into = np.stack([dyad, np.cross(-c, dyad), -c], axis=1)
+    if change.of_reference:
+        run_ = np.load(reference)
+        site, charge = (np.concatenate([run_[f"core_{what}"], run_[f"tail_{what}"]]) for what in ("site", "charge"))
+        into = np.eye(3)  # it is in the published frame
+    elif tails == "smeared":
         fitted = json.loads(CHARGES.read_text())
         rows = np.array(fitted["sites"])
         site, charge = rows[:, :3] / 10, rows[:, 3 + fitted["salt"].index(salt)].copy()
     else:
         ours = crystal_core(salt=salt)
-        site, charge = ours.site.copy(), ours.site_charge
+        site, charge = ours.site.copy(), ours.site_charge.copy()
         site[-50:] = crystal_tails()  # the rigid tails come last
-    dyad = -(b + b_in) / np.linalg.norm(b + b_in)  # our x; the superhelix climbs against c, along our z
-    into = np.stack([dyad, np.cross(-c, dyad), -c], axis=1)
+        if change.tail_scale is not None:
+            charge[-50:] *= change.tail_scale / tail_charge_scale(salt)
     return Core(
         joint_point=np.array([-4.8 * b - 1.8 * c, -4.8 * b_in + 1.8 * c]),
         joint_frame=np.stack([np.eye(3), np.stack([a_in, b_in, c], axis=1)]),
@@ -83,20 +141,26 @@ def published_core(salt: float, tails: str) -> Core:
     )  # fmt: skip
 
 
-def published_chain(salt: float, tails: str = "beads") -> Chain:
+def published_chain(salt: float, tails: str = "beads", change: Change = UNCHANGED, reference: Path | None = None
+                    ) -> Chain:
     """Twelve cores and eleven linkers."""
+    spacing = change.spacing
     parameters = Parameters(salt=salt)
     core = np.concatenate([np.append(k + 1, np.zeros(BEADS, int)) for k in range(NUCLEOSOMES)])[: -BEADS]
     n = len(core)
     thermal = parameters.thermal_energy
+    bjerrum, kappa = parameters.bjerrum_length, parameters.kappa
+    if change.round_dielectric:
+        bjerrum = ROUND_BJERRUM
+        kappa = float(np.sqrt(8 * np.pi * bjerrum * PER_CUBIC_NM * salt))
     return Chain(
-        shape=published_core(salt, tails), core=core.astype(np.int32), bp=np.arange(n, dtype=float),
-        linker=np.cumsum(core > 0)[:-1].astype(np.int32), rest_length=np.full(n - 1, SPACING),
-        stretch_k=np.full(n - 1, 5000 / SPACING**2), bend_k=np.full(n - 1, 50 / SPACING),
-        twist_k=np.full(n - 1, 300.0 / SPACING / thermal), rest_twist=np.full(n - 1, REST_TWIST),
-        charge=np.where(core > 0, 0.0, SPACING * parameters.linker_charge), contact=np.zeros((0, 2), np.int32),
-        contact_k=np.zeros(0), contact_distance=np.zeros(0), bjerrum_length=parameters.bjerrum_length,
-        kappa=parameters.kappa, cutoff=parameters.cutoff, excluded_k=parameters.excluded_k, sigma=(3.6, 2.5, 1.5),
+        shape=published_core(salt, tails, change, reference), core=core.astype(np.int32), bp=np.arange(n, dtype=float),
+        linker=np.cumsum(core > 0)[:-1].astype(np.int32), rest_length=np.full(n - 1, spacing),
+        stretch_k=np.full(n - 1, 5000 / spacing**2), bend_k=np.full(n - 1, 50 / spacing),
+        twist_k=np.full(n - 1, 300.0 / spacing / thermal), rest_twist=np.full(n - 1, change.rest_twist),
+        charge=np.where(core > 0, 0.0, spacing * parameters.linker_charge), contact=np.zeros((0, 2), np.int32),
+        contact_k=np.zeros(0), contact_distance=np.zeros(0), bjerrum_length=bjerrum,
+        kappa=kappa, cutoff=change.cutoff or 9 / kappa, excluded_k=parameters.excluded_k, sigma=(3.6, 2.5, 1.5),
         dna_radius=0.01, floor_k=0.0, confinement_k=0.0, confinement_radius=0.0, wall_k=0.0, wall=(0.0, 0.0, 0.0),
     )  # fmt: skip
 
@@ -130,6 +194,40 @@ def run(
     return radius, np.mean(energy[len(energy) // 2 :], axis=0), exchanged[1] / max(exchanged[0], 1)
 
 
+def try_changes(benchmark: Benchmark, given: argparse.Namespace) -> None:
+    """What each constant that the paper leaves open does to the radius."""
+    table = benchmark.table(
+        "changes", "Twelve nucleosomes with tails as beads: radius of gyration (nm) with one constant changed, and its "
+        "error over replicas", **{
+            "salt, mmol/L": ".0f", "change": "", "radius of gyration: published": "", "radius of gyration": ".1f",
+            "moved by": ".1f", "from extended starts": ".1f", "from compact starts": ".1f",
+            "bending energy, kcal/mol": ".0f", "electrostatic energy, kcal/mol": ".0f"})
+    found = json.loads(given.work.read_text()) if given.work.exists() else {}
+    for salt in given.salt:
+        base = None
+        for name, change in changes().items():
+            if change.of_reference and given.reference is None:
+                continue
+            key = f"{salt:g} {given.sweeps} {given.replicas} {name}"
+            if key not in found:
+                chain = with_field(published_chain(salt, "beads", change, given.reference))
+                begin = list(starts(chain).values())
+                runs = [run(chain, begin[seed % 2], given.sweeps, seed + 1, given.hotter)
+                        for seed in range(given.replicas)]
+                radii = [float(np.mean(radius[len(radius) // 2 :])) for radius, *_ in runs]
+                found[key] = radii, *(float(np.mean([terms[k] for _, terms, _ in runs]) * KCAL) for k in (1, 3))
+                given.work.write_text(json.dumps(found, indent=1))
+            radii, bend, electrostatic = found[key]
+            mean, error = np.mean(radii), np.std(radii, ddof=1) / np.sqrt(len(radii))
+            base = base or (mean, error)
+            moved = None if name == "none" else {"value": float(mean - base[0]),
+                                                 "error": float(np.hypot(error, base[1]))}
+            table.row(1000 * salt, name, f"{PUBLISHED[salt][0]} ± {PUBLISHED[salt][1]}",
+                      {"value": float(mean), "error": float(error)}, moved, float(np.mean(radii[1::2])),
+                      float(np.mean(radii[::2])), bend, electrostatic)
+            print(f"{1000 * salt:g} mmol/L, {name}: {mean:.1f} +- {error:.1f}", flush=True)
+
+
 def main() -> None:
     """Run and report."""
     benchmark = Benchmark(__doc__)
@@ -141,7 +239,13 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("sun_2005.json"), help="runs by salt, read and added to")
     parser.add_argument("--tails", nargs="+", choices=["beads", "smeared"], default=["beads", "smeared"])
     parser.add_argument("--figure", type=Path)
+    parser.add_argument("--changes", action="store_true", help="one constant changed after another, tails as beads")
+    parser.add_argument("--reference", type=Path, help=".npz with charges of the authors' group")
     given = benchmark.start(quick={"salt": [0.2], "tails": ["beads"], "sweeps": 40, "replicas": 2})
+    if given.changes:
+        try_changes(benchmark, given)
+        benchmark.finish()
+        return
     table = benchmark.table(
         "radius", "Twelve nucleosomes: radius of gyration (nm) and energies (kcal/mol) against salt, compared with "
         "Sun, Zhang & Schlick (2005)", **{

@@ -2,7 +2,8 @@
 
 The chain is Gaussian: the mean square distance of neighbouring beads is that of the fibre's nodes between them
 (mesoscale/polymer.py). Beads repel each other softly, for nucleosomes of one bin keep off those of another, and a
-sphere as large as the territory confines them. Monte Carlo of tens of beads gives thousands of independent
+sphere as large as the territory confines them; or else neighbours crowd them, the chain's own images in a periodic cell
+as large as the territory. Monte Carlo of tens of beads gives thousands of independent
 conformations a second; the inner loop is the Fortran kernel polymer_monte_carlo.
 """
 
@@ -30,7 +31,9 @@ GUIDE_SAMPLES = 100  # before a fibre follows the polymer: one forgets the other
 @dataclass(frozen=True, eq=False)
 class BinnedPolymer:
     """n beads at base pairs bp (n,): spring (n - 1,) in kBT/nm^2, energy (n, n) of contacts in kBT beyond `repulsion`,
-    symmetric, radius of the confining sphere (nm; None: none) and its stiffness in kBT/nm^2."""
+    symmetric, radius of the confining sphere (nm; None: none) and its stiffness in kBT/nm^2, edge of the cubic cell of
+    neighbours (nm; None: none): images of the chain, which cost `repulsion`. Raises ValueError for a cell in which two
+    images of a bead could meet another."""
 
     bp: Array
     spring: Array
@@ -38,6 +41,12 @@ class BinnedPolymer:
     repulsion: float = REPULSION
     radius: float | None = None
     stiffness: float = 1.0
+    cell: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cell is not None and self.cell < 2 * REACH:
+            raise ValueError(f"a cell of {self.cell:g} nm is too small for neighbours: contacts reach {REACH:g} nm; "
+                             f"make it at least {2 * REACH:g} nm wide")
 
     @classmethod
     def of(cls, chain: Chain, bp: Array) -> "BinnedPolymer":
@@ -59,6 +68,13 @@ class BinnedPolymer:
         whole[pair[:, 0], pair[:, 1]] = energy
         return replace(self, energy=whole + whole.T)
 
+    def with_neighbours(self) -> "BinnedPolymer":
+        """The same with neighbours in place of the sphere, at the same density: a cell of the sphere's volume. Raises
+        ValueError without a sphere."""
+        if self.radius is None:
+            raise ValueError("neighbours take the volume of a confining sphere: give its radius")
+        return replace(self, radius=None, cell=float((4 / 3 * np.pi) ** (1 / 3) * self.radius))
+
     def start(self, walks: int, random: np.random.Generator) -> Array:
         """Conformations (walks, n, 3) of the chain alone, as near to the middle of the sphere as they come to lie."""
         step = random.standard_normal((walks, len(self.bp) - 1, 3)) / np.sqrt(self.spring)[:, None]
@@ -74,13 +90,12 @@ class BinnedPolymer:
         state = np.asfortranarray(np.transpose(place, (2, 1, 0)))
         cost = np.asfortranarray(self.energy + self.repulsion * (1 - np.eye(n)))
         step = 2.0 * float(self.spring.mean()) ** -0.5
-        sphere = np.array([0.0, 0.0] if self.radius is None else [self.stiffness, self.radius])
         while done < samples:
             now = min(AT_ONCE, samples - done)
             numbers = random.random((walks, now * every, RANDOM_PER_TRIAL)).T
             found, moved = _kernels.polymer_monte_carlo.sample_polymers(
-                every=every, samples=now, spring=self.spring, pair=cost, well=np.array([FLAT, REACH]), sphere=sphere,
-                step=step, random=np.asfortranarray(numbers), place=state,
+                every=every, samples=now, spring=self.spring, pair=cost, well=np.array([FLAT, REACH]),
+                sphere=self._sphere(), cell=self._cell(), step=step, random=np.asfortranarray(numbers), place=state,
             )  # fmt: skip
             kept.append(np.transpose(found, (2, 3, 1, 0)).reshape(-1, n, 3))
             accepted += int(moved.sum())
@@ -91,10 +106,15 @@ class BinnedPolymer:
     def kernel_energy(self, place: Array) -> float:
         """Energy (kBT) of one conformation (n, 3)."""
         n = len(self.bp)
-        sphere = np.array([0.0, 0.0] if self.radius is None else [self.stiffness, self.radius])
         return float(_kernels.polymer_monte_carlo.polymer_energy(
             spring=self.spring, pair=self.energy + self.repulsion * (1 - np.eye(n)), well=np.array([FLAT, REACH]),
-            sphere=sphere, place=np.asfortranarray(place.T)))  # fmt: skip
+            sphere=self._sphere(), cell=self._cell(), place=np.asfortranarray(place.T)))  # fmt: skip
+
+    def _sphere(self) -> Array:
+        return np.array([0.0, 0.0] if self.radius is None else [self.stiffness, self.radius])
+
+    def _cell(self) -> Array:
+        return np.array([0.0, 0.0] if self.cell is None else [self.cell, self.repulsion])
 
 
 def drawn_guide(chain: Chain, random: np.random.Generator) -> Guide:

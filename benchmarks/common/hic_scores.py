@@ -4,12 +4,11 @@ noise of the counts allows."""
 import numpy as np
 from numpy.typing import NDArray
 
-from chromabuild.analysis import contact_statistics
+from chromabuild.analysis import agreement, contact_statistics
 from chromabuild.analysis.contact_statistics import by_distance, distance_normalised
 
 Array = NDArray[np.float64]
 NEAREST = 2  # bins apart: pairs of neighbours are left out
-FEWEST = 5  # pairs of a stratum
 
 
 def slope(values: Array, first: int, last: int) -> float:
@@ -25,16 +24,10 @@ def pearson(one: Array, other: Array, scored: NDArray[np.bool_]) -> float:
 
 
 def stratum_adjusted(one: Array, other: Array, scored: NDArray[np.bool_]) -> float:
-    """Correlation at each distance, averaged with the number of pairs as weight: the stratum-adjusted correlation of
-    HiCRep (Yang et al., Genome Res. 27:1939, 2017) without its smoothing, its variances being those of ranks."""
-    total = weight = 0.0
-    for k in range(NEAREST, len(one)):
-        use = np.diagonal(scored, k)
-        a, b = np.diagonal(one, k)[use], np.diagonal(other, k)[use]
-        if len(a) >= FEWEST and b.std() > 1e-12:
-            total += len(a) * (float(np.corrcoef(a, b)[0, 1]) if a.std() > 1e-9 * abs(a.mean()) else 0.0)
-            weight += len(a)
-    return total / weight if weight else float("nan")
+    """HiCRep's correlation of two maps over scored pairs (n, n) at least NEAREST bins apart, with the means at each
+    distance divided out; 0 where no distance tells anything."""
+    found = agreement.stratum_adjusted(one, other, np.triu(scored, NEAREST))
+    return 0.0 if found is None else found
 
 
 def ceilings(count: Array, visible: Array, scored: NDArray[np.bool_], draws: int, seed: int) -> dict[str, float]:

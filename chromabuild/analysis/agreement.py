@@ -16,6 +16,8 @@ SMOOTHING = 1
 """Bins on either side over which maps are averaged for the smoothed correlation."""
 LEAST_STRATUM = 3
 """Pixels that a distance needs for a correlation of its own."""
+FLAT = 1e-9
+"""A map that varies at a distance by no more than this share of its values does not vary there: that is rounding."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +63,11 @@ def held_out_pixels(bins: int, share: float, seed: int) -> NDArray[np.bool_]:
 def stratum_adjusted(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> float | None:
     """Stratum-adjusted correlation coefficient of two maps (b, b) at the ``chosen`` pixels (b, b) above the diagonal.
 
-    HiCRep (Yang et al., Genome Res. 27:1939, 2017): Pearson's correlation rho_k of the pixels at each distance k,
-    averaged with weights N_k r_2k, where N_k is the number of pixels and r_2k the geometric mean of the variances of
-    their ranks divided by N_k. Pixels that are zero in both maps, and distances at which a map does not vary, have no
-    weight. None where no distance has LEAST_STRATUM pixels. A factor at each distance does not matter.
+    HiCRep (Yang et al., Genome Res. 27:1939, 2017): Pearson's correlation rho_k of the N_k pixels at each distance k,
+    averaged with weights N_k r_k. r_k is the geometric mean of the variances of the two maps' ranks divided by N_k.
+    Ranks are a permutation of 1 to N_k, equal values being put in some order, so that r_k = (1 + 1/N_k) / 12 for both.
+    Pixels that are zero in both maps, and distances at which a map does not vary, have no weight. None where no
+    distance has LEAST_STRATUM pixels. A factor at each distance does not matter.
     """
     total = weights = 0.0
     for k in range(1, len(one)):
@@ -72,11 +75,11 @@ def stratum_adjusted(one: np.ndarray, other: np.ndarray, chosen: np.ndarray) -> 
         x, y = np.diagonal(one, k)[here], np.diagonal(other, k)[here]
         filled = (x != 0) | (y != 0)
         x, y = x[filled], y[filled]
-        if len(x) < LEAST_STRATUM or np.ptp(x) == 0 or np.ptp(y) == 0:
+        if len(x) < LEAST_STRATUM or np.ptp(x) <= FLAT * abs(x).max() or np.ptp(y) <= FLAT * abs(y).max():
             continue
-        spread = np.sqrt(np.var(rankdata(x) / len(x), ddof=1) * np.var(rankdata(y) / len(y), ddof=1))
-        total += len(x) * spread * float(np.corrcoef(x, y)[0, 1])
-        weights += len(x) * spread
+        weight = len(x) * (1 + 1 / len(x)) / 12
+        total += weight * float(np.corrcoef(x, y)[0, 1])
+        weights += weight
     return float(total / weights) if weights > 0 else None
 
 

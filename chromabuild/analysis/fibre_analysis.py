@@ -49,7 +49,8 @@ class FibreAnalysis(FrameAnalysis):
     - ``linker`` (f, l, 2): degree by which a linker bends from end to end, and twist of all its steps;
     - ``gyration`` (f,): radius of gyration of the base pairs, angstrom;
     - ``sedimentation`` (f,): coefficient, svedberg (Kirkwood's sum over nucleosomes);
-    - ``contacts`` (m, m): frames in which two centres are within 120 angstrom.
+    - ``near`` (f, b): whether two centres are within 120 angstrom, the pairs above the diagonal as bits; ``contacts``
+      counts them.
 
     Raises BadInputError where the universe has no DNA or no nucleosome.
 
@@ -59,8 +60,8 @@ class FibreAnalysis(FrameAnalysis):
     """
 
     MEASURES: ClassVar[dict[str, type]] = dict.fromkeys(
-        ("next", "second", "entry_exit", "linker", "gyration", "sedimentation"), np.float32) | {"stacked": np.int32}
-    TOTALS: ClassVar[tuple[str, ...]] = ("contacts",)
+        ("next", "second", "entry_exit", "linker", "gyration", "sedimentation"), np.float32
+    ) | {"stacked": np.int32, "near": np.uint8}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
@@ -80,8 +81,7 @@ class FibreAnalysis(FrameAnalysis):
         cores = [core_of(nucleosome.octamer, chains) for nucleosome in whole.nucleosomes]
         centre = np.array([core.origin for core in cores])
         apart = np.linalg.norm(centre[:, None] - centre[None], axis=2)
-        near = apart < 10 * NEAR
-        np.fill_diagonal(near, False)
+        near = (apart < 10 * NEAR)[np.triu_indices(len(cores), 1)]
         return {
             "next": np.diagonal(apart, 1), "second": np.diagonal(apart, 2),
             "stacked": stacked_pairs(cores).sum() // 2,
@@ -90,7 +90,16 @@ class FibreAnalysis(FrameAnalysis):
             "linker": np.array([self._linker(linker, helices, axes) for linker in self.linkers]).reshape(-1, 2),
             "gyration": radius_of_gyration(np.concatenate([helix.origin for helix in helices])),
             "sedimentation": sedimentation_coefficient(0.1 * centre) if len(centre) > 1 else np.nan,
-            "contacts": near.astype(np.int64)}
+            "near": np.packbits(near)}
+
+    def contacts(self, first: int = 0) -> np.ndarray:
+        """(m, m) in how many frames, from number ``first`` on, two centres are within 120 angstrom; ``run`` before."""
+        m = len(self.whole.nucleosomes)
+        total = np.zeros((m, m), dtype=np.int64)
+        above = np.triu_indices(m, 1)
+        for bits in self.results.near[first:]:
+            total[above] += np.unpackbits(bits, count=len(above[0]))
+        return total + total.T
 
     def _entry_exit(self, duplex: int, dyad: int, axes: list[np.ndarray]) -> float:
         """Degree between the mean axes of ten steps on either side of a nucleosome, both seen as leaving it."""

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from scipy.constants import Avogadro
@@ -14,7 +14,7 @@ from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.histones import superposition
 from chromabuild.analysis.nucleotides import PLACE, find_nucleotides, has_box, nearest_image
 from chromabuild.analysis.potential_mesh import PotentialMesh
-from chromabuild.analysis.solvent import IONS, WATERS, find_solvent
+from chromabuild.analysis.solvent import BOUND, IONS, WATERS, find_solvent, nearest_atoms
 from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes, core_of
 from chromabuild.base.constants import BOLTZMANN, COULOMB_CONSTANT
 from chromabuild.base.errors import BadInputError
@@ -132,6 +132,8 @@ class SolventMaps(FrameAnalysis):
       water, screened by the salt of the frame (Debye and Hueckel) in ``DIELECTRIC``; kcal/(mol e), summed over frames.
       Both are of charges smeared as ``PotentialMesh`` does; only of a whole system with water and charges.
 
+    ``run(start=...)`` leaves out frames before; ``settling`` tells from which on they count.
+
     ``solute_atoms`` (an AtomGroup of s atoms) stand at ``structure`` (s, 3) on the grid in the first frame. ``molar``
     and ``potential`` make means of the sums.
 
@@ -156,6 +158,9 @@ class SolventMaps(FrameAnalysis):
             raise BadInputError(f"{whose} has no periodic box: leave out the measure map, or give frames with a box")
         self._reference = self._anchors(position, box)
         around, turned = self._place(position, box)
+        self._at_first = (self._reference - around) @ turned
+        near = np.linalg.norm(self._at_first, axis=1) < RADIUS
+        self._watched = near if self._whole and near.any() else np.ones(len(near), dtype=bool)
         shown, self.structure = self._shown(universe, around, turned)
         self.solute_atoms = universe.atoms[shown]
         self.grid = Grid.around(self.structure)
@@ -195,6 +200,22 @@ class SolventMaps(FrameAnalysis):
     def potential(self, name: str) -> np.ndarray:
         """Mean potential in each voxel, kcal/(mol e), one of ``POTENTIALS``; ``run`` first."""
         return self.results[name] / self.n_frames
+
+    def settling(self) -> "Settling":
+        """Series of frames that tell from when on the maps count."""
+        return Settling(self)
+
+    def moved(self, position: np.ndarray, box: np.ndarray) -> float:
+        """Root mean square distance (angstrom) of N1 of the bases of the map from where they are in the first frame."""
+        around, turned = self._place(position, box)
+        here = (self._anchors(position, box) - around) @ turned
+        return float(np.sqrt(((here - self._at_first)[self._watched] ** 2).sum(axis=1).mean()))
+
+    def bound(self, position: np.ndarray, box: np.ndarray) -> np.ndarray:
+        """(k,) ions of each kind within ``BOUND`` of a heavy atom of DNA."""
+        atoms = self._dna.atoms[self._dna.atoms >= 0]
+        distance, _ = nearest_atoms(position[self.solvent.ions], position[atoms], box, BOUND)
+        return np.array([np.isfinite(distance[self.solvent.kind == kind]).sum() for kind in self.solvent.kinds])
 
     def _anchors(self, position: np.ndarray, box: np.ndarray) -> np.ndarray:
         """(r, 3) N1 of all bases, whole."""
@@ -256,6 +277,27 @@ class SolventMaps(FrameAnalysis):
             with MDAnalysis.coordinates.PDB.PDBWriter(str(part), bonds=None) as writer:
                 writer.write(solute.atoms)
         return [*(f"map_{name}.mrc" for name in means), STRUCTURE]
+
+
+class Settling(FrameAnalysis):
+    """What tells from when a solute and its ions are at rest, of the frames of ``SolventMaps``.
+
+    Results with f frames and k kinds of ions (``maps.solvent.kinds``):
+
+    - ``moved`` (f,): root mean square distance of N1 of the map's bases from the first frame, on the map, angstrom;
+    - ``bound`` (f, k): ions within 6 angstrom of DNA.
+    """
+
+    MEASURES: ClassVar[dict[str, type]] = {"moved": np.float32, "bound": np.int32}
+
+    def __init__(self, maps: SolventMaps, verbose: bool = False) -> None:
+        super().__init__(maps.solute_atoms.universe, verbose)
+        self.maps = maps
+
+    def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
+        """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
+        position = position.astype(float)
+        return {"moved": self.maps.moved(position, box), "bound": self.maps.bound(position, box)}
 
 
 class _Images:

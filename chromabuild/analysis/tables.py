@@ -1,6 +1,7 @@
 """Results of analyses as tidy tables: one row an observation, units in the names of columns or in their own column.
 
-Averages are over the equilibrated part of the frames, with block errors; series have a row a frame.
+Averages are over the equilibrated part of the frames, with block errors; series have a row a frame. ``counted_from``
+writes into every table of averages from when its frames count.
 """
 
 import csv
@@ -21,7 +22,7 @@ from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, residence
 from chromabuild.analysis.solvent import SITES as DNA_SITES
 from chromabuild.analysis.solvent_analysis import SolventAnalysis
-from chromabuild.analysis.solvent_maps import SolventMaps
+from chromabuild.analysis.solvent_maps import Settling, SolventMaps
 from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.base.files import atomic_path
 
@@ -44,6 +45,13 @@ class Table:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(self.header)
             writer.writerows([_written(value) for value in row] for row in self.rows)
+
+
+def counted_from(tables: Mapping[str, Table], moment: float) -> dict[str, Table]:
+    """The tables, those without a row a frame with a column ``from_ps``: the time from which their frames count."""
+    return {name: table if table.header[0] == "time_ps" else
+            Table((*table.header, "from_ps"), [(*row, _moment(moment)) for row in table.rows])
+            for name, table in tables.items()}
 
 
 def _written(value: object) -> object:
@@ -231,6 +239,14 @@ def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[st
         stay.rows.append((kind, one.time, one.error, one.departures, float(ions[first:].mean())))
     return {"solvent_series": _series(time, columns), "solvent_sites": sites, "solvent_profile": profile,
             "solvent_residence": stay}, first
+
+
+def settling_tables(settling: Settling, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``map_series``; and the frame from which maps count."""
+    columns = {"dna_moved_angstrom": settling.results.moved}
+    columns |= {f"bound_{kind}_count": settling.results.bound[:, k]
+                for k, kind in enumerate(settling.maps.solvent.kinds)}
+    return {"map_series": _series(time, columns)}, first_equilibrated(time, columns.values())
 
 
 def map_tables(analysis: SolventMaps) -> dict[str, Table]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MEASURES = ("dna", "nucleosome", "fibre", "solvent", "map")
 FOLDER = "analysis"
 FILE_NAME = "analysis.json"
-FORMAT, VERSION = "chromabuild-analysis", 1
+FORMAT, VERSION = "chromabuild-analysis", 2
 _FEW = 16
 """Frames a process that are worth its start."""
 
@@ -101,6 +101,8 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
     Raises BadInputError for an unknown measure, too few frames, DNA or nucleosomes that are missing, and files that
     end early.
     """
+    from chromabuild.analysis.tables import counted_from
+
     unknown = [measure for measure in measures if measure not in MEASURES]
     if unknown or not measures:
         raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
@@ -115,10 +117,10 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
     for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
         progress(measure, number / len(measures))
         tables, first, extra = _measured(source, measure, every, threads, folder, nucleosome)
-        for name, table in tables.items():
+        time = source.time[::every]
+        for name, table in counted_from(tables, float(time[first])).items():
             table.write(folder / f"{name}.csv")
         names = [f"{name}.csv" for name in tables] + extra
-        time = source.time[::every]
         entry = {"key": keys[measure], "source": source.name, "frames": len(time), "every": every,
                  "from_ps": float(time[first]), "to_ps": float(time[-1]),
                  "files": {name: file_hash(folder / name) for name in names}}
@@ -160,8 +162,11 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
         from chromabuild.analysis.solvent_maps import SolventMaps
 
         about = nucleosome or (1 if find_octamers(source.universe) else None)
-        found = _run(SolventMaps(source.universe, about, source.name), source, every, threads)
-        return tables.map_tables(found), 0, found.write(folder)
+        maps = SolventMaps(source.universe, about, source.name)
+        made, first = tables.settling_tables(_run(maps.settling(), source, every, threads), time)
+        source.universe.trajectory[0]
+        found = _run(maps, source, every, threads, first)
+        return made | tables.map_tables(found), first, found.write(folder)
     from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
 
     whole = WholeNucleosomes(source.universe, source.name)
@@ -180,7 +185,7 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
     on_first = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == 0]
     if len(on_first) < 2:
         return made, first, [kept]
-    counts = found.results.contacts[np.ix_(on_first, on_first)]
+    counts = found.contacts(first)[np.ix_(on_first, on_first)]
     write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start), source.chromosome, folder / "fibre_map.cool")
     return made, first, [kept, "fibre_map.cool"]
 
@@ -193,13 +198,13 @@ def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarr
     return name
 
 
-def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int) -> "FrameAnalysis":
-    """All chosen frames, shared out to processes where there are enough."""
-    frames = len(source.time[::every])
+def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int, first: int = 0) -> "FrameAnalysis":
+    """All chosen frames from number ``first`` of them on, shared out to processes where there are enough."""
+    frames = len(source.time[::every]) - first
     workers = min(threads, frames // _FEW)
     shared = {"backend": "multiprocessing", "n_workers": workers} if workers > 1 else {}
     try:
-        analysis.run(step=every, **shared)
+        analysis.run(start=first * every, step=every, **shared)
     except (OSError, EOFError, ValueError) as error:
         if isinstance(error, ValueError) and "trajectory" not in str(error).lower():
             raise

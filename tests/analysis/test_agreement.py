@@ -17,7 +17,7 @@ def random_map(seed, other=None, share=0.0):
 
 
 def by_hand(one, other, chosen):
-    """HiCRep's weighted mean over strata, pixel by pixel."""
+    """HiCRep's weighted mean over strata, pixel by pixel; equal values are ranked in the order in which they come."""
     above = below = 0.0
     for k in range(1, len(one)):
         pairs = [(one[i, i + k], other[i, i + k]) for i in range(len(one) - k) if chosen[i, i + k]]
@@ -26,7 +26,7 @@ def by_hand(one, other, chosen):
             continue
         x, y = map(list, zip(*pairs, strict=True))
         n = len(x)
-        deviation = [np.std(rankdata(values) / n, ddof=1) for values in (x, y)]
+        deviation = [np.std(rankdata(values, method="ordinal") / n, ddof=1) for values in (x, y)]
         above += n * deviation[0] * deviation[1] * pearsonr(x, y)[0]
         below += n * deviation[0] * deviation[1]
     return above / below
@@ -38,6 +38,16 @@ def test_it_is_what_a_calculation_by_hand_gives(share):
     other = random_map(2, one, share)
     one[3, 9] = other[3, 9] = 0.0
     assert stratum_adjusted(one, other, pixels(BINS)) == pytest.approx(by_hand(one, other, pixels(BINS)), rel=1e-12)
+
+
+def test_a_small_map_by_pencil():
+    """Counts with ties: four pixels at distance 1 (weight 5/12), three at distance 2 that correlate with -1 (4/12)."""
+    one, other = np.zeros((5, 5)), np.zeros((5, 5))
+    one[np.arange(4), np.arange(1, 5)], other[np.arange(4), np.arange(1, 5)] = (1, 1, 3, 3), (2, 2, 2, 6)
+    one[np.arange(3), np.arange(2, 5)], other[np.arange(3), np.arange(2, 5)] = (1, 2, 3), (3, 2, 1)
+    # Distance 1: deviations (-1, -1, 1, 1) and (-1, -1, -1, 3): covariance 4, sizes 2 and sqrt(12): 1 / sqrt(3).
+    expected = (5 / np.sqrt(3) - 4) / 9
+    assert stratum_adjusted(one, other, np.triu(np.ones((5, 5), bool), 1)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_equal_maps_agree_and_opposite_ones_do_not():

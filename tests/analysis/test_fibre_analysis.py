@@ -70,22 +70,24 @@ def test_planted_stacking_and_size(turn, shift, stacked):
     own = (frame.T, -frame.T @ place)
     about = rotation_about_z(np.radians(float(turn)))
     other = (about @ own[0], about @ own[1] + shift)
-    found = FibreAnalysis(universe_of(place_nucleosomes([own, other]))).run().results
+    analysis = FibreAnalysis(universe_of(place_nucleosomes([own, other]))).run()
+    found = analysis.results
     apart = float(np.linalg.norm(shift))
     assert found.next[0, 0] == pytest.approx(apart, abs=1e-2) and found.stacked[0] == stacked
     # Kirkwood: s1 (1 + R / m * sum over ordered pairs of 1 / distance), nanometres.
     kirkwood = MONONUCLEOSOME_S20W * (1 + MONONUCLEOSOME_RADIUS / 2 * 2 * 10 / apart)
     assert found.sedimentation[0] == pytest.approx(kirkwood, rel=1e-3)
-    assert found.contacts.tolist() == [[0, 1], [1, 0]]
+    assert analysis.contacts().tolist() == [[0, 1], [1, 0]]
 
 
 def test_processes_add_up(dinucleosome):
     universe = dinucleosome[0].copy()
     universe.load_new(np.repeat(universe.atoms.positions[None], 5, axis=0))
-    found = FibreAnalysis(universe).run(backend="multiprocessing", n_workers=2).results
-    assert found.next.shape == (5, 1)
-    near = 5 * int(found.next[0, 0] < 120)
-    assert found.contacts.tolist() == [[0, near], [near, 0]]
+    analysis = FibreAnalysis(universe).run(backend="multiprocessing", n_workers=2)
+    assert analysis.results.next.shape == (5, 1)
+    near = int(analysis.results.next[0, 0] < 120)
+    assert analysis.contacts().tolist() == [[0, 5 * near], [5 * near, 0]]
+    assert analysis.contacts(3).tolist() == [[0, 2 * near], [2 * near, 0]]
 
 
 def test_map_of_nucleosomes_is_read_by_hictk(dinucleosome, tmp_path):

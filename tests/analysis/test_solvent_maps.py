@@ -1,5 +1,7 @@
 """Maps about a solute: planted ions, a solution without a solute's trace, and potentials of waves summed one by one."""
 
+import csv
+
 import MDAnalysis
 import mrcfile
 import numpy as np
@@ -11,6 +13,7 @@ from chromabuild.analysis.potential_mesh import SMEARING, PotentialMesh
 from chromabuild.analysis.solvent_maps import MOLAR, SolventMaps
 from chromabuild.base.constants import COULOMB_CONSTANT
 from chromabuild.base.errors import BadInputError
+from chromabuild.pipeline.analysis import Source, analyse
 
 BOX = np.array([70.0, 75.0, 80.0, 90.0, 90.0, 90.0])
 
@@ -101,3 +104,24 @@ def test_a_map_needs_a_nucleosome_that_is_there():
     universe, _ = solvated(["MG"], 0, [np.zeros((1, 3))], BOX)
     with pytest.raises(BadInputError, match="the file holds no nucleosome"):
         SolventMaps(universe, nucleosome=1, whose="the file")
+
+
+def test_frames_before_ions_have_settled_are_in_no_map(tmp_path):
+    """Five ions that come to the phosphates after 20 of 60 frames, and are there in 6 of 10 frames from then on."""
+    random = np.random.default_rng(7)
+    at, away = np.array([13.0, 0.0, 9.0]), np.array([30.0, 0.0, 0.0]) + 8 * np.eye(5, 3)
+    there = random.random((60, 5)) < 0.6
+    there[:20] = False
+    frames = np.where(there[..., None], at, away)
+    universe, _ = solvated(["NA"] * 5, 0, frames, BOX)
+    source = Source(universe, "planted", (), tmp_path / "none", 2.0 * np.arange(60))
+    found = analyse(source, tmp_path, ("map",))
+    first = round(found["equilibrated_from_ps"] / 2)
+    assert 19 <= first <= 26  # a few frames at the end of the rise may count as either
+    with open(tmp_path / "map_peaks.csv", newline="") as file:
+        peaks = list(csv.DictReader(file))
+    assert {float(peak["from_ps"]) for peak in peaks} == {2.0 * first}
+    assert float(peaks[0]["ions_mean"]) == pytest.approx(there[first:].sum(axis=1).mean(), rel=1e-5)
+    with open(tmp_path / "map_series.csv", newline="") as file:
+        bound = [int(row["bound_Na+_count"]) for row in csv.DictReader(file)]
+    assert bound == there.sum(axis=1).tolist()

@@ -26,10 +26,51 @@ def numbers(seed):
     return np.random.Generator(np.random.Philox(key=seed))
 
 
-def short_polymer(beads, step=40.0, radius=None):
+def short_polymer(beads, step=40.0, radius=None, cell=None):
     """Beads a root mean square step (nm) apart."""
     return BinnedPolymer(2000.0 * np.arange(beads), np.full(beads - 1, 3 / step**2), np.zeros((beads, beads)),
-                         radius=radius)  # fmt: skip
+                         radius=radius, cell=cell)  # fmt: skip
+
+
+def of_images(place, cell, repulsion, highest=4):
+    """Energy (k,) of conformations (k, n, 3) with all images of their beads, cell by cell, but themselves."""
+    shift = cell * np.stack(np.meshgrid(*[np.arange(-highest, highest + 1)] * 3), axis=-1).reshape(-1, 3)
+    shift = shift[shift.any(axis=1)]
+    total = np.zeros(len(place))
+    for i in range(place.shape[1]):
+        total += 0.5 * repulsion * closeness(np.linalg.norm(shift, axis=1)).sum()  # a bead and its own images
+        for j in range(i):
+            for one in shift:
+                total += repulsion * closeness(np.linalg.norm(place[:, i] - place[:, j] + one, axis=1))
+    return total
+
+
+def test_neighbours_are_all_images_of_the_chain():
+    """A chain several cells long against the sum over 9^3 cells; moved as a whole it has the same neighbours."""
+    polymer = short_polymer(12, 60.0, cell=100.0)
+    open_ = replace(polymer, cell=None)
+    chains = polymer.start(6, numbers(5))
+    assert np.ptp(chains, axis=1).max() > 150 and np.ptp(chains, axis=1).max() < 350
+    expected = of_images(chains, 100.0, polymer.repulsion)
+    found = [polymer.kernel_energy(chain) - open_.kernel_energy(chain) for chain in chains]
+    assert found == pytest.approx(expected.tolist(), abs=1e-9) and expected.max() > 1
+    assert polymer.kernel_energy(chains[0] + 37.0) == pytest.approx(polymer.kernel_energy(chains[0]), rel=1e-9)
+
+
+def test_neighbours_far_away_are_none():
+    """In a cell much wider than the chain every conformation of the walk is that of the open chain, to the last bit."""
+    walks = []
+    for cell in (None, 1e5):
+        random, polymer = numbers(6), short_polymer(8, cell=cell)
+        walks.append(polymer.sample(polymer.start(4, random), 10, random)[0])
+    assert np.array_equal(*walks)
+    sphere = short_polymer(8, radius=190.0)
+    assert sphere.with_neighbours().cell**3 == pytest.approx(4 / 3 * np.pi * 190.0**3)
+    assert sphere.with_neighbours().radius is None
+    with pytest.raises(ValueError, match="give its radius"):
+        short_polymer(8).with_neighbours()
+    with pytest.raises(ValueError, match="at least"):
+        short_polymer(8, cell=95.0)
 
 
 def test_a_contact_is_whole_within_its_flat_part_gone_at_its_reach_and_smooth():
@@ -89,15 +130,16 @@ def test_two_beads_are_together_as_often_as_the_integral_says():
     assert 0.2 < expected < 0.8
 
 
-@pytest.mark.parametrize("radius", [None, 90.0])
-def test_the_polymer_has_the_averages_of_weighted_ideal_chains(radius):
-    """Five beads with attraction and repulsion; inside a sphere they are weighed wherever their first bead may lie.
+@pytest.mark.parametrize(("radius", "cell"), [(None, None), (90.0, None), (None, 100.0)])
+def test_the_polymer_has_the_averages_of_weighted_ideal_chains(radius, cell):
+    """Five beads with attraction and repulsion; inside a sphere they are weighed wherever their first bead may lie, in
+    a cell of neighbours with their images.
 
     400,000 ideal chains weighed by exp(-E) count as some 10,000 in the sphere: an error below 0.005, as of 20,480
     samples that remember those before; three of both together.
     """
     pair, energy = np.array([[0, 2], [1, 4], [0, 4]]), np.array([-3.0, -2.0, 1.0])
-    polymer = short_polymer(5, 40.0, radius).with_energies(pair, energy)
+    polymer = short_polymer(5, 40.0, radius, cell).with_energies(pair, energy)
     random = numbers(2)
     chains = polymer.start(400000, random)
     if radius is not None:
@@ -109,6 +151,13 @@ def test_the_polymer_has_the_averages_of_weighted_ideal_chains(radius):
         for j in range(i):
             apart = closeness(np.linalg.norm(chains[:, i] - chains[:, j], axis=1))
             cost += (polymer.repulsion + polymer.energy[i, j]) * apart
+    if cell is not None:
+        for i in range(5):  # the nearest image, where it is not the bead itself: others are out of reach
+            for j in range(i):
+                d = chains[:, i] - chains[:, j]
+                nearest = d - cell * np.rint(d / cell)
+                other = (nearest != d).any(axis=1)
+                cost += other * polymer.repulsion * closeness(np.linalg.norm(nearest, axis=1))
     bonds = 0.5 * polymer.spring[0] * (np.diff(chains[7], axis=0) ** 2).sum()
     assert polymer.kernel_energy(chains[7]) == pytest.approx(cost[7] + bonds, rel=1e-12)
     weight = np.exp(-cost)

@@ -1,6 +1,7 @@
 """`chromabuild analyse` on files: tables, what is kept, what is wrong with input, and the report's section."""
 
 import csv
+import json
 import shutil
 
 import MDAnalysis
@@ -73,6 +74,16 @@ def test_tables_are_tidy(tables):
     # Noise of 0.05 angstrom on each coordinate is a fluctuation of 0.05 sqrt(3).
     fluctuation = [float(row["rmsf_angstrom"]) for row in rows(tables / "nucleosome_residues.csv")]
     assert np.mean(fluctuation) == pytest.approx(0.05 * np.sqrt(3), rel=0.05)
+
+
+def test_averages_say_from_when_frames_count(tables):
+    started = json.loads((tables / "analysis.json").read_text())["measures"]
+    for measure, entry in started.items():
+        files = {name: rows(tables / name) for name in entry["files"] if name.endswith(".csv")}
+        for name, found in files.items():  # a row of one frame, or an average from when the record says
+            assert all("time_ps" in row or float(row["from_ps"]) == pytest.approx(entry["from_ps"], rel=1e-9)
+                       for row in found), name
+        assert any("from_ps" in row for found in files.values() for row in found), measure
 
 
 def test_what_is_there_is_kept_and_processes_do_not_matter(files, tables):

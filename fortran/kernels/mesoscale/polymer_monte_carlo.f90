@@ -1,5 +1,8 @@
 !> Metropolis Monte Carlo of polymers of few beads: springs along the chain, an energy for the contact of each pair of
-!> beads, and a soft confining sphere. Many walks are sampled side by side, each from its own random numbers.
+!> beads, and around them a soft confining sphere, or neighbours: the periodic images of the chain in a cubic cell. Many
+!> walks are sampled side by side, each from its own random numbers.
+!>
+!> The cell is at least twice as wide as a contact reaches, so that of all images of a bead one at most meets another.
 module polymer_monte_carlo
   use contact_wells, only: closeness
   use geometry, only: turn
@@ -15,7 +18,8 @@ module polymer_monte_carlo
 contains
 
   !> Make `trials` trials in each walk, and keep the places after every `every` of them.
-  subroutine sample_polymers(n, walks, trials, every, samples, spring, pair, well, sphere, step, random, place, kept, accepted)
+  subroutine sample_polymers(n, walks, trials, every, samples, spring, pair, well, sphere, cell, step, random, place, kept, &
+    accepted)
     integer(int32), intent(in) :: n                !< beads
     integer(int32), intent(in) :: walks, trials, every
     integer(int32), intent(in) :: samples          !< trials / every
@@ -23,6 +27,7 @@ contains
     real(real64), intent(in) :: pair(n, n)         !< kBT that the contact of two beads costs; symmetric
     real(real64), intent(in) :: well(2)            !< nm, flat part and reach of a contact
     real(real64), intent(in) :: sphere(2)          !< kBT/nm^2, nm: stiffness and radius
+    real(real64), intent(in) :: cell(2)            !< nm, kBT: edge (0: none), and what the contact with an image costs
     real(real64), intent(in) :: step               !< nm, largest displacement of a bead
     real(real64), intent(in) :: random(7, trials, walks)   !< in [0, 1)
     real(real64), intent(inout) :: place(3, n, walks)      !< nm
@@ -34,7 +39,7 @@ contains
     do walk = 1, walks
       accepted(walk) = 0
       do trial = 1, trials
-        call try(spring, pair, well, sphere, step, random(:, trial, walk), place(:, :, walk), moved)
+        call try(spring, pair, well, sphere, cell, step, random(:, trial, walk), place(:, :, walk), moved)
         if (moved) accepted(walk) = accepted(walk) + 1
         if (mod(trial, every) == 0 .and. trial / every <= samples) kept(:, :, trial / every, walk) = place(:, :, walk)
       end do
@@ -43,9 +48,9 @@ contains
   end subroutine sample_polymers
 
   !> Energy (kBT) of a conformation.
-  function polymer_energy(n, spring, pair, well, sphere, place) result(energy)
+  function polymer_energy(n, spring, pair, well, sphere, cell, place) result(energy)
     integer(int32), intent(in) :: n                !< beads
-    real(real64), intent(in) :: spring(n - 1), pair(n, n), well(2), sphere(2)   !< as in `sample_polymers`
+    real(real64), intent(in) :: spring(n - 1), pair(n, n), well(2), sphere(2), cell(2)   !< as in `sample_polymers`
     real(real64), intent(in) :: place(3, n)        !< nm
     real(real64) :: energy
     integer(int32) :: i, j
@@ -54,14 +59,15 @@ contains
       energy = energy + outside(place(:, i), sphere)
       if (i < n) energy = energy + 0.5_real64 * spring(i) * sum((place(:, i + 1) - place(:, i))**2)
       do j = 1, i - 1
-        energy = energy + pair(j, i) * closeness(norm2(place(:, i) - place(:, j)), well(1), well(2))
+        energy = energy + pair(j, i) * closeness(norm2(place(:, i) - place(:, j)), well(1), well(2)) &
+          + image_energy(place(:, i) - place(:, j), well, cell)
       end do
     end do
   end function polymer_energy
 
   !> One trial: a bead is shifted, an inner part turned about the line between its neighbours, or an end about its own.
-  pure subroutine try(spring, pair, well, sphere, step, random, place, moved)
-    real(real64), intent(in) :: spring(:), pair(:, :), well(2), sphere(2), step, random(7)
+  pure subroutine try(spring, pair, well, sphere, cell, step, random, place, moved)
+    real(real64), intent(in) :: spring(:), pair(:, :), well(2), sphere(2), cell(2), step, random(7)
     real(real64), intent(inout) :: place(:, :)
     logical, intent(out) :: moved
     integer(int32) :: n, first, last, p, q, move
@@ -114,9 +120,46 @@ contains
         change = change + pair(q, p) * (closeness(sqrt(after), well(1), well(2)) - closeness(sqrt(before), well(1), well(2)))
       end do
     end do
+    if (cell(1) > 0) change = change + images_change(place, new, first, last, well, cell)
     moved = change <= -log(max(random(7), tiny(1.0_real64)))
     if (moved) place(:, first:last) = new(:, first:last)
   end subroutine try
+
+  !> What the contacts with images change by (kBT) when the beads first..last move: also those among themselves, for a
+  !> part that turns does not turn its images about the same point.
+  pure function images_change(place, new, first, last, well, cell) result(change)
+    real(real64), intent(in) :: place(:, :), new(:, :), well(2), cell(2)
+    integer(int32), intent(in) :: first, last
+    real(real64) :: change
+    integer(int32) :: p, q
+    change = 0
+    do p = first, last
+      do q = 1, size(place, 2)
+        if (q >= first .and. q <= p) cycle
+        if (q > p .and. q <= last) then
+          change = change + image_energy(new(:, p) - new(:, q), well, cell) &
+            - image_energy(place(:, p) - place(:, q), well, cell)
+        else
+          change = change + image_energy(new(:, p) - place(:, q), well, cell) &
+            - image_energy(place(:, p) - place(:, q), well, cell)
+        end if
+      end do
+    end do
+  end function images_change
+
+  !> Energy (kBT) of a bead and the nearest image of another, when that is not the other itself; d is between the two.
+  pure function image_energy(d, well, cell) result(energy)
+    real(real64), intent(in) :: d(3), well(2), cell(2)
+    real(real64) :: energy, nearest(3), square
+    integer(int32) :: shift(3)
+    energy = 0
+    if (cell(1) <= 0) return
+    if (all(abs(d) < 0.5_real64 * cell(1))) return
+    shift = int(d / cell(1) + sign(0.5_real64, d), int32)   ! faster than nint
+    nearest = d - cell(1) * shift
+    square = dot_product(nearest, nearest)
+    if (square < well(2)**2) energy = cell(2) * closeness(sqrt(square), well(1), well(2))
+  end function image_energy
 
   !> Energy (kBT) of a bead beyond the sphere.
   pure function outside(place, sphere) result(energy)
