@@ -35,6 +35,8 @@ def write_settings(folder: Path, file_name: str, example: str | None, files: dic
     if example is not None:
         source = workflow_folder() / "config" / EXAMPLES[example]
         data = yaml.safe_load(source.read_text(encoding="utf-8"))
+        if "locus.region" in overrides:
+            data.get("scaffold", {}).pop("confinement_radius", None)  # it is that of the whole locus
         for section, key in INPUT_FILE_KEYS:
             value = data.get(section, {}).get(key)
             if value:

@@ -53,10 +53,10 @@ contains
       is_found = .true.
     end do
     if (is_found) return
-    wanted = element
+    wanted = trim(element)
     if (charge > 0) wanted = wanted//" with a charge of "//to_text(charge)
     call fail(error, exit_bad_input, source//": has no "//functional//" potential of "//wanted// &
-              "; name a UPF file in [PSEUDO], or a table as gthfile")
+              "; name a UPF file in [INPUT], or a table as gthfile")
   end subroutine find_gth
 
   subroutine read_lines(path, lines, error)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.command_line import chromabuild, refusal, result_of
 
+from chromabuild.base.settings import load_config
 from chromabuild.dna.linking import twist, writhe
 from chromabuild.genome.arrays import POSITIONING, array_of
 from chromabuild.genome.fasta import read_fasta
@@ -149,3 +150,10 @@ def test_the_scaffold_of_straight_dna_is_b_dna(length):
     assert np.linalg.norm(steps, axis=1) == pytest.approx(10 * parameters.rise, rel=1e-6)
     turn = np.einsum("nij,nij->n", scaffold.frame[:-1, :, :1], scaffold.frame[1:, :, :1])
     assert turn == pytest.approx(np.cos(np.radians(parameters.twist_per_bp)), abs=1e-6)
+
+
+@pytest.mark.parametrize(("region", "radius"), [((), 60.0), (("--region", "chrXIII:36,501-62,500"), None)])
+def test_part_of_an_example_leaves_its_sphere(tmp_path, region, radius):
+    """The sphere holds the whole locus: a part has the walls of its own size."""
+    result_of("init", ".", "--example", "chrXIII", *region, cwd=tmp_path)
+    assert load_config(tmp_path / "locus.yaml").scaffold.confinement_radius == radius
