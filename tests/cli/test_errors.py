@@ -156,7 +156,7 @@ def test_bad_overrides(settings, override, told):
 
 
 def failing(error):
-    def run(job):
+    def run(*_):
         raise error
     return run
 

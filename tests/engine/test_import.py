@@ -326,7 +326,7 @@ def test_model_without_a_box(charmm, charmm_files, tmp_path):
 
 @pytest.mark.parametrize(("change", "words"), [
     ("box", "--box"), ("atoms", "has 2 atoms"), ("parameters", "holds no parameters"), ("order", "angstrom apart"),
-    ("missing", "no.psf"), ("damaged", "cut.psf ends after"), ("angles", "rectangular"),
+    ("missing", "no.psf"), ("damaged", "cut.psf ends after"),
 ])
 def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     psf, parameters, crd = charmm_files
@@ -342,8 +342,6 @@ def test_bad_files_are_refused(charmm_files, tmp_path, change, words):
     elif change == "order":
         crd = tmp_path / "order.crd"
         crd.write_text("\n".join([*text[:3], text[400], *text[4:400], text[3], *text[401:]]) + "\n")
-    elif change == "angles":
-        box, crd = None, write_pdb(tmp_path / "a.pdb", np.zeros((len(text) - 3, 3)), 60.0)
     elif change == "missing":
         psf = tmp_path / "no.psf"
     elif change == "damaged":

@@ -87,7 +87,7 @@ def dynamics(folder: Path, ranks: int, name: str, steps: int = 20, start: str | 
         DYNAMICS={"nsteps": steps, "timestep": 0.002, "eneout_period": 5, "iseed": 5, "stoptr_period": 10,
                   "crdout_period": every}, **sections),
         ranks, program))
-    return read_restart(folder / f"{name}_().rst", n_atoms(folder)), table
+    return read_restart(folder / f"{name}_().rst", n_atoms(folder), domains), table
 
 
 def n_atoms(folder: Path) -> int:

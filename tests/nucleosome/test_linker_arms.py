@@ -142,7 +142,7 @@ def test_each_nucleosome_holds_what_settings_or_its_record_say(tmp_path, ends, b
         bed = "".join(ROW.format(dyad, dyad + 1, f"N{k}", dyad - pair[0], dyad + pair[1] + 1) if pair else
                       f"array_2x601_197\t{dyad}\t{dyad + 1}\tN{k}\n"
                       for k, (dyad, pair) in enumerate(zip((98, 295), ends, strict=True), 1))
-    settings = settings_of(tmp_path, bed=bed, locus={"wrapping": "thick"}, **build)
+    settings = settings_of(tmp_path, bed=bed, locus={"wrapping": "thick"} if ends else {}, **build)
     assert list(fibre_of(load_locus(settings.locus), settings).wrapped) == wrapped
 
 

@@ -107,12 +107,16 @@ def test_formats(settings, monkeypatch):
 
 
 def test_nothing_is_refused_on_a_guess(settings, monkeypatch):
-    """Before the scaffold is there the box is that of straight linkers, several times too large."""
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.3e9)
+    """Before the scaffold is there the box is that of straight linkers, several times too large. What even the solute
+    alone would not fit into is refused at once."""
     text = re.sub(r"^  box: .*  #", "  box:  #", settings.read_text(), flags=re.MULTILINE)
     settings.write_text(text)
     short = ("--threads", "1", "--set", "scaffold.sweeps=1", "--set", "scaffold.choose=last",
              "--set", "scaffold.packing=free")
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.3e9)
+    assert refused(settings, "all", *short).startswith("the dynamics of")
+    assert not (settings.parent / "results" / "scaffold.h5").exists()
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.36e9)
     assert "if the box is that large: the dynamics of" in run(settings, "plan", "--no-fold", *short).stdout
     assert refused(settings, "all", *short).startswith("the dynamics of")
     assert (settings.parent / "results" / "scaffold.h5").exists()

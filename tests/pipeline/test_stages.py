@@ -30,12 +30,12 @@ def test_every_section_decides_over_a_stage():
         assert effective_settings(Settings(), stage.settings).keys() == {n.split(".")[0] for n in stage.settings}
 
 
-def test_the_fold_depends_on_histones_only_where_their_tails_move():
+def test_the_fold_depends_on_histones_only_where_it_has_their_charges():
     fold = next(stage for stage in STAGES if stage.name == "scaffold")
-    rigid, flexible = Settings(), Settings.model_validate({"scaffold": {"tails": "flexible"}})
-    assert fold.decided_by(rigid) == fold.settings
-    more = set(fold.decided_by(flexible)) - set(fold.settings)
-    assert "build.variants" in more and all(hasattr(flexible.build, key.split(".")[1]) for key in more)
+    of = {name: Settings.model_validate({"scaffold": {"core_charges": name}}) for name in ("formal", "fitted")}
+    assert fold.decided_by(of["formal"]) == fold.settings
+    more = set(fold.decided_by(of["fitted"])) - set(fold.settings)
+    assert "build.variants" in more and all(hasattr(of["fitted"].build, key.split(".")[1]) for key in more)
 
 
 def test_settings_name_files_without_their_folder():

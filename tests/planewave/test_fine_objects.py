@@ -19,6 +19,12 @@ FINE = {"layer": "OBJECTS", "sGrainSize": 2, "orthoGrainSize": 2, "numChunks": 2
 COARSE = {"layer": "OBJECTS", "orthoGrainSize": 2, "gExpandFact": 1.2}
 
 
+@pytest.fixture(autouse=True)
+def awake(monkeypatch):
+    """Ranks look for messages between tasks: without what lets ranks that wait sleep (test_machine.c)."""
+    monkeypatch.delenv("LD_PRELOAD", raising=False)
+
+
 @pytest.mark.parametrize(("case", "plan"), [
     (SMALL, [(1, 1, COARSE), (2, 1, FINE), (3, 1, COARSE), (4, 1, FINE), (4, 1, FINE)]),
     (Case(WATER, 6.5, 25.0, "PZ", tolerance=1e-3), [(2, 1, FINE)]),
