@@ -4,8 +4,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.analysis.nucleosome_measures import DETACHED, distance_from_path
-from chromabuild.dna.arms import ARM, linker_arms
+from chromabuild.dna.arms import linker_arms
 from chromabuild.dna.helix import DYAD, crystal_path
+from chromabuild.genome.wrapping import ARM
 
 REACH = DYAD + ARM
 """Base pairs from the dyad to the end of an arm."""

@@ -18,10 +18,11 @@ from chromabuild.build.octamers import (
     protonation_report,
     with_scaffold_tails,
 )
-from chromabuild.dna.arms import ARM, rows_on_arms, with_arms
+from chromabuild.dna.arms import rows_on_arms, with_arms
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.genome.chromosomes import Chromosome
+from chromabuild.genome.wrapping import ARM
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import marked_nucleosomes
 from chromabuild.nucleosome.octamer import Octamer

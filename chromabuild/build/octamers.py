@@ -8,9 +8,10 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.build.duplex import build_dna
-from chromabuild.dna.arms import ARM, rows_on_arms, with_arms
+from chromabuild.dna.arms import rows_on_arms, with_arms
 from chromabuild.dna.backbone import ATOM_CLASS
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path
+from chromabuild.genome.wrapping import ARM
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.octamer import LINKER_CHAIN, Octamer
 from chromabuild.nucleosome.protonation import CHARGED

@@ -8,8 +8,7 @@ import numpy as np
 from chromabuild.base.files import template_path
 from chromabuild.dna.helix import DYAD, crystal_path
 from chromabuild.dna.steps import orthonormalise
-
-ARM = 10  # base pairs of either arm; with the 147 of the core they are the 167 of a chromatosome
+from chromabuild.genome.wrapping import ARM
 
 
 @cache

@@ -64,7 +64,7 @@ def store_restart(pattern: str | Path, n_atoms: int, folder: Path) -> Restart:
 
 
 def _read(pattern: str | Path, n_atoms: int, ranks: int | None, keep: _Keep) -> np.ndarray:
-    """Hand all atoms, their positions and velocities on, some at a time; gives the box (3,)."""
+    """Hand all atoms, their positions and velocities on, some at a time; gives the box, (3,) or (3, 3)."""
     if "()" not in str(pattern):
         return _state_of_openmm(Path(pattern), n_atoms, keep)
     read, box, seen = [], np.zeros(3), np.zeros(3, dtype=np.uint64)

@@ -5,8 +5,9 @@ import json
 import numpy as np
 from style import BLUE, GREEN, IMAGES, ORANGE, plt, save
 
-from chromabuild.dna.arms import ARM, linker_arms
+from chromabuild.dna.arms import linker_arms
 from chromabuild.dna.helix import crystal_path
+from chromabuild.genome.wrapping import ARM
 from chromabuild.nucleosome.recipe import linker_histone_table, stored_linker_histone
 
 TEMPLATES = IMAGES.parent.parent / "templates"

@@ -37,8 +37,13 @@ module kohn_sham
     integer, allocatable :: zero(:)
     !> What the rows are, as a number for restart files: 0 for waves of this rank.
     integer(int64) :: layout = 0
+    !> Of the ions alone: energy; forces but for the sum over waves. The same on all ranks.
+    real(real64) :: ewald_energy = 0.0_real64
+    real(real64), allocatable :: ewald_force(:, :)
   contains
+    procedure :: init
     procedure :: doubled
+    procedure :: take_coulomb
     !> States to begin with, not orthonormal.
     procedure(draw), deferred :: draw
     !> Take notice of new positions of the ions.
@@ -134,6 +139,36 @@ contains
     class(energies_t), intent(in) :: self
     total = self%kinetic + self%hartree + self%local + self%nonlocal + self%xc + self%ewald
   end function total
+
+  !> What both layers know of the states.
+  subroutine init(self, comm, n_states, occupation, xc)
+    class(kohn_sham_t), intent(inout) :: self
+    type(communicator_t), intent(in) :: comm
+    integer, intent(in) :: n_states
+    real(real64), intent(in) :: occupation
+    type(xc_t), intent(in) :: xc
+    self%comm = comm
+    self%n_states = n_states
+    self%occupation = occupation
+    self%xc = xc
+  end subroutine init
+
+  !> The energy of the ions alone, and their forces but for the sum over waves. `dense`: waves of the density, of this rank
+  !> or all; `of_waves`: this rank's part of the sum over waves (hartree).
+  subroutine take_coulomb(self, system, dense, of_waves)
+    class(kohn_sham_t), intent(inout) :: self
+    type(ions_t), intent(in) :: system
+    type(sphere_t), intent(in) :: dense
+    real(real64), intent(in) :: of_waves
+    real(real64) :: sums(1 + 3*system%n_atoms())
+    if (.not. allocated(self%ewald_force)) allocate (self%ewald_force(3, system%n_atoms()))
+    self%ewald_force = 0.0_real64
+    call system%coulomb(dense, self%comm, self%ewald_energy, self%ewald_force)
+    sums = [self%ewald_energy + of_waves, self%ewald_force]
+    call self%comm%sum(sums)
+    self%ewald_energy = sums(1)
+    self%ewald_force = reshape(sums(2:), shape(self%ewald_force))
+  end subroutine take_coulomb
 
   !> Sum over the whole sphere of a quantity that is the same at G and -G, from its values in rows held here.
   pure real(real64) function doubled(self, value)

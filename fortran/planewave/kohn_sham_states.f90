@@ -14,7 +14,7 @@ module kohn_sham_states
   use sphere_transform, only: sphere_transform_t
   use start_states, only: draw_states
   use state_planes, only: state_planes_t
-  use state_products, only: add_products => add_rotated, inverse_square_root, overlap_of => overlap, symmetric
+  use state_products, only: add_products => add_rotated, make_orthonormal => orthonormalise, overlap_of => overlap, symmetric
   use wave_sphere, only: grid_size
   use xc_functional, only: xc_t
   implicit none
@@ -32,9 +32,6 @@ module kohn_sham_states
     complex(real64), allocatable, private :: density_waves(:, :)
     !> States on the grid, where there is memory for them.
     complex(real64), allocatable, private :: kept(:, :, :)
-    !> Of the ions alone: energy; forces but for the sum over waves.
-    real(real64), private :: ewald_energy = 0.0_real64
-    real(real64), allocatable, private :: ewald_force(:, :)
     !> The last S^(-1/2).
     real(real64), allocatable, private :: root(:, :)
   contains
@@ -69,10 +66,7 @@ contains
     real(real64), allocatable :: screening(:)
     integer :: n(3), n_objects
 
-    self%comm = comm
-    self%n_states = n_states
-    self%occupation = occupation
-    self%xc = xc
+    call self%init(comm, n_states, occupation, xc)
     n = grid_size(4.0_real64*cutoff, system%box)
     call self%waves%create(system%box, n, cutoff, comm%n_ranks, comm%rank)
     self%n_rows = self%waves%n_waves
@@ -93,8 +87,7 @@ contains
       allocate (self%kept(n(1), n(2), n_objects))
       allocate (self%density(n(1), n(2), n_planes, 1), self%potential(n(1), n(2), n_planes))
     end associate
-    allocate (self%density_waves(self%dense%sphere%n_waves, 1), self%ewald_force(3, system%n_atoms()))
-    allocate (self%root(n_states, n_states))
+    allocate (self%density_waves(self%dense%sphere%n_waves, 1), self%root(n_states, n_states))
   end subroutine create
 
   subroutine draw(self, seed, states)
@@ -107,16 +100,11 @@ contains
   subroutine move_ions(self, system)
     class(kohn_sham_states_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
-    real(real64) :: sums(1 + 3*system%n_atoms()), of_waves
+    real(real64) :: of_waves
 
     call self%dense%move_ions(system, of_waves)
     call self%nonlocal%move(self%waves, system)
-    self%ewald_force = 0.0_real64
-    call system%coulomb(self%dense%sphere, self%comm, self%ewald_energy, self%ewald_force)
-    sums = [self%ewald_energy + of_waves, self%ewald_force]
-    call self%comm%sum(sums)
-    self%ewald_energy = sums(1)
-    self%ewald_force = reshape(sums(2:), shape(self%ewald_force))
+    call self%take_coulomb(system, self%dense%sphere, of_waves)
   end subroutine move_ions
 
   subroutine evaluate(self, system, states, product, energy)
@@ -247,18 +235,7 @@ contains
     complex(real64), contiguous, intent(inout) :: states(:, :)
     type(error_t), allocatable, intent(out) :: error
     real(real64), intent(out), optional :: worst
-    real(real64), allocatable :: s(:, :)
-    integer :: k
-    allocate (s, mold=self%root)
-    call overlap_of(self%waves, self%comm, states, states, s)
-    call inverse_square_root(s, self%root, error)
-    if (allocated(error)) return
-    call self%rotate(states)
-    if (.not. present(worst)) return
-    do k = 1, size(s, 1)
-      s(k, k) = s(k, k) - 1.0_real64
-    end do
-    worst = maxval(abs(s))
+    call make_orthonormal(self%waves, self%comm, states, error, self%root, worst)
   end subroutine orthonormalise
 
   subroutine rotate(self, vectors)

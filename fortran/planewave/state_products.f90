@@ -10,7 +10,7 @@ module state_products
   use wave_sphere, only: sphere_t
   implicit none
   private
-  public :: overlap, overlap_here, add_rotated, inverse_square_root, starting_scale, has_settled, sum_matrix, &
+  public :: overlap, overlap_here, add_rotated, add_unit, inverse_square_root, starting_scale, has_settled, sum_matrix, &
             orthonormalise, symmetric, most_cycles, singular
 
   !> Rows of coefficients and columns that a thread takes at a time; fixed, so that sums do not depend on threads.
@@ -100,23 +100,19 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: y(:, :), w(:, :), last_root(:, :)
     real(real64) :: scale, change, last_change
-    integer :: cycle_number, k
+    integer :: cycle_number
 
     allocate (y, source=s)
     allocate (w, last_root, mold=s)
     root = 0.0_real64
-    do k = 1, size(s, 1)
-      root(k, k) = 1.0_real64
-    end do
+    call add_unit(root, 1.0_real64)
     if (size(s) == 0) return
     scale = starting_scale(sum(abs(s - root), 1), sum(abs(s), 1))
     y = s/scale
     last_change = huge(last_change)
     do cycle_number = 1, most_cycles
       w = -matmul(root, y)
-      do k = 1, size(s, 1)
-        w(k, k) = w(k, k) + 3.0_real64
-      end do
+      call add_unit(w, 3.0_real64)
       y = 0.5_real64*matmul(y, w)
       last_root = root
       root = 0.5_real64*matmul(w, root)
@@ -144,6 +140,16 @@ contains
     has_settled = change < 1.0e-15_real64 .or. (change < 1.0e-10_real64 .and. change >= 0.5_real64*last_change)
   end function has_settled
 
+  !> Add a multiple of the unit matrix.
+  pure subroutine add_unit(a, amount)
+    real(real64), intent(inout) :: a(:, :)
+    real(real64), intent(in) :: amount
+    integer :: k
+    do k = 1, size(a, 1)
+      a(k, k) = a(k, k) + amount
+    end do
+  end subroutine add_unit
+
   !> Half of a matrix and its transpose.
   pure function symmetric(a)
     real(real64), intent(in) :: a(:, :)
@@ -151,13 +157,14 @@ contains
     symmetric = 0.5_real64*(a + transpose(a))
   end function symmetric
 
-  !> Make states orthonormal: states S^(-1/2), which changes them least. `root`: receives S^(-1/2).
-  subroutine orthonormalise(sphere, comm, states, error, root)
+  !> Make states orthonormal: states S^(-1/2), which changes them least. `root`: receives S^(-1/2); `worst`: the largest
+  !> difference of S from 1.
+  subroutine orthonormalise(sphere, comm, states, error, root, worst)
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
     complex(real64), contiguous, intent(inout) :: states(:, :)
     type(error_t), allocatable, intent(out) :: error
-    real(real64), intent(out), optional :: root(:, :)
+    real(real64), intent(out), optional :: root(:, :), worst
     complex(real64), allocatable :: old(:, :)
     real(real64), allocatable :: s(:, :), inverse(:, :)
     allocate (s(size(states, 2), size(states, 2)), inverse(size(states, 2), size(states, 2)))
@@ -168,6 +175,9 @@ contains
     states = 0.0_real64
     call add_rotated(old, inverse, states)
     if (present(root)) root = inverse
+    if (.not. present(worst)) return
+    call add_unit(s, -1.0_real64)
+    worst = maxval(abs(s))
   end subroutine orthonormalise
 
 end module state_products

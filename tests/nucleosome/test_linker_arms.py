@@ -13,11 +13,12 @@ from chromabuild.api import build_solute, fibre_of, fold
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
 from chromabuild.base.settings import validated
-from chromabuild.dna.arms import ARM, linker_arms, rows_on_arms, with_arms
+from chromabuild.dna.arms import linker_arms, rows_on_arms, with_arms
 from chromabuild.dna.helix import DYAD, crystal_path, step_elasticity, superhelix_path
 from chromabuild.dna.steps import analyse
 from chromabuild.genome.arrays import array_of
 from chromabuild.genome.locus import load_locus
+from chromabuild.genome.wrapping import ARM
 from mesoscale.cores import crystal_core
 from mesoscale.cores import crystal_path as core_path
 from mesoscale.fibre import Fibre

@@ -24,10 +24,8 @@ module kohn_sham_objects
     type(object_map_t), pointer :: map => null()
     type(functional_objects_t), pointer, private :: functional => null()
     type(pair_objects_t), pointer, private :: pairs => null()
-    !> The whole sphere of the density; of the ions alone: energy; forces but for the sum over waves.
+    !> The whole sphere of the density.
     type(sphere_t), private :: dense
-    real(real64), private :: ewald_energy = 0.0_real64
-    real(real64), allocatable, private :: ewald_force(:, :)
   contains
     procedure :: create
     procedure :: draw
@@ -56,10 +54,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: needed
     integer :: n(3), k, s
-    self%comm = comm
-    self%n_states = n_states
-    self%occupation = occupation
-    self%xc = xc
+    call self%init(comm, n_states, occupation, xc)
     n = grid_size(4.0_real64*cutoff, system%box)
     ! Lines of all sets are known once it is clear how many sets there are.
     call self%waves%create(system%box, n, cutoff, 1, 0)
@@ -81,7 +76,6 @@ contains
     call self%pairs%ortho%office%open(comm, ortho_names)
     call self%functional%create(self%map, system, self%waves, self%dense, xc, occupation, comm)
     call self%pairs%create(self%map, self%waves, self%functional%wave, self%functional%place_of_wave, comm)
-    allocate (self%ewald_force(3, system%n_atoms()))
 
     self%n_columns = 1
     self%layout = fingerprint([self%map%n_sets, reshape(self%map%g, [size(self%map%g)])])
@@ -126,14 +120,9 @@ contains
   subroutine move_ions(self, system)
     class(kohn_sham_objects_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
-    real(real64) :: sums(1 + 3*system%n_atoms()), of_waves
+    real(real64) :: of_waves
     call self%functional%move_ions(system, of_waves)
-    self%ewald_force = 0.0_real64
-    call system%coulomb(self%dense, self%comm, self%ewald_energy, self%ewald_force)
-    sums = [self%ewald_energy + of_waves, self%ewald_force]
-    call self%comm%sum(sums)
-    self%ewald_energy = sums(1)
-    self%ewald_force = reshape(sums(2:), shape(self%ewald_force))
+    call self%take_coulomb(system, self%dense, of_waves)
   end subroutine move_ions
 
   subroutine evaluate(self, system, states, product, energy)

@@ -6,7 +6,7 @@ module ortho_tiles
   use comm_communicator, only: communicator_t
   use object_map, only: object_map_t
   use object_office, only: handler_t
-  use state_products, only: has_settled, most_cycles, singular, starting_scale
+  use state_products, only: add_unit, has_settled, most_cycles, singular, starting_scale
   implicit none
   private
   public :: ortho_tiles_t, ortho_names
@@ -280,15 +280,6 @@ contains
     end do
     call fail(error, exit_unstable, singular)
   end subroutine inverse_root
-
-  pure subroutine add_unit(a, amount)
-    real(real64), intent(inout) :: a(:, :)
-    real(real64), intent(in) :: amount
-    integer :: k
-    do k = 1, size(a, 1)
-      a(k, k) = a(k, k) + amount
-    end do
-  end subroutine add_unit
 
   !> A tile of the product of two symmetric factors.
   function multiply(self, tile, one, two) result(found)
