@@ -3,6 +3,8 @@
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.analysis.histones import HistoneChain, superposition
+from chromabuild.analysis.linker_histones import domain_on_nucleosome
 from chromabuild.analysis.nucleosome_measures import DETACHED, distance_from_path
 from chromabuild.dna.arms import linker_arms
 from chromabuild.dna.helix import DYAD, crystal_path
@@ -26,6 +28,20 @@ def detached_arms(origin: np.ndarray, dyad: int, closed: bool = False) -> np.nda
         there = pair % n if closed else pair[(pair >= 0) & (pair < n)]
         found.append(np.sum(distance_from_path(origin[there], path) > DETACHED) if len(there) else np.nan)
     return np.array(found, dtype=float)
+
+
+def linker_histone_pose(chain: HistoneChain, alpha: np.ndarray) -> np.ndarray:
+    """(3,) where the globular domain of a linker histone lies on its nucleosome: how far its centre is from the dyad
+    axis, how far it has moved from its place in PDB 4QLC, angstrom, and by what angle it is turned from there, degree.
+
+    ``alpha`` (k, 3): C-alpha atoms of the chain as seen from the octamer.
+    """
+    domain = np.flatnonzero(chain.crystal)
+    here, there = alpha[domain], domain_on_nucleosome(chain.name)[chain.crystal[domain] - 1]
+    centre = here.mean(axis=0)
+    _, frame, _ = superposition(there - there.mean(axis=0), here - centre)
+    turned = np.degrees(np.arccos(np.clip((np.trace(frame) - 1) / 2, -1, 1)))
+    return np.array([np.hypot(centre[1], centre[2]), np.linalg.norm(centre - there.mean(axis=0)), turned])
 
 
 def residues_at(heavy: np.ndarray, residue: np.ndarray, dna: np.ndarray, pair: np.ndarray, contact: float

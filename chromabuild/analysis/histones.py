@@ -242,7 +242,7 @@ def _histones(universe: "MDAnalysis.Universe") -> Iterator[HistoneChain]:
         name, family = kind
         yield HistoneChain(
             name, family, chain.label, chain.residues, chain.alpha, _numbers(chain.sequence, name),
-            _matched(chain.sequence, reference_fold().sequence[FAMILIES.index(family)]), chain.heavy,
+            matched(chain.sequence, reference_fold().sequence[FAMILIES.index(family)]), chain.heavy,
             chain.heavy_residue)
 
 
@@ -279,7 +279,7 @@ def _kind(sequence: str) -> tuple[str, str] | None:
 
 
 @cache
-def _matched(sequence: str, other: str) -> np.ndarray:
+def matched(sequence: str, other: str) -> np.ndarray:
     """(k,) for every letter the place, from 1, of the one in ``other`` that is the same in a row of at least three."""
     found = np.zeros(len(sequence), dtype=int)
     for block in SequenceMatcher(None, sequence, other, autojunk=False).get_matching_blocks():
@@ -291,9 +291,9 @@ def _matched(sequence: str, other: str) -> np.ndarray:
 @cache
 def _numbers(sequence: str, name: str) -> np.ndarray:
     """(k,) residue numbers in the usual numbering, by the table's sequence of that name that fits best."""
-    best = max(((_matched(sequence, known) > 0).sum(), known, first) for entry, _, first, known, _ in _table()
+    best = max(((matched(sequence, known) > 0).sum(), known, first) for entry, _, first, known, _ in _table()
                if entry == name)
-    places = _matched(sequence, best[1])
+    places = matched(sequence, best[1])
     offset = np.bincount((places - np.arange(len(sequence)) + len(sequence))[places > 0]).argmax() - len(sequence)
     return np.arange(len(sequence)) + offset + best[2] - 1
 

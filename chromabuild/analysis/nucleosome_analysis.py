@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from scipy.spatial import cKDTree
 
-from chromabuild.analysis.arm_measures import REACH, detached_arms, residues_at
+from chromabuild.analysis.arm_measures import REACH, detached_arms, linker_histone_pose, residues_at
 from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import helix_axes, local_bends
 from chromabuild.analysis.histones import HistoneChain
@@ -15,6 +15,7 @@ from chromabuild.analysis.nucleosome_measures import (
     CONTACT,
     PATCH,
     PATCH_ATOMS,
+    ChainStructure,
     dimer_shifts,
     hinge,
     phosphates_held,
@@ -44,9 +45,10 @@ class NucleosomeAnalysis(FrameAnalysis):
     - ``phosphate`` (f, m, 2, 147): whether the phosphate of each site on either strand is held by a histone;
     - ``arm`` (f, m, 2): of ten base pairs beyond either end of the path how many are off the path that they have on a
       linker histone in PDB 4QLC, NaN where the DNA ends; ``linker_histone`` (f, m, 3): residues of the linker histone
-      that touch the entering arm, wrapped DNA and the leaving arm, NaN where there is none;
+      that touch the entering arm, wrapped DNA and the leaving arm, NaN where there is none; ``pose`` (f, m, 3):
+      ``linker_histone_pose``, angstrom, angstrom, degree;
     - ``tail`` (f, t, 2): end-to-end distance and radius of gyration, angstrom;
-    - ``contact`` (f, c): whether a residue touches DNA;
+    - ``contact`` (f, c): whether a residue touches DNA; ``structure`` (f, c): 0 loop, 1 helix, 2 strand, -1 unknown;
     - ``alpha`` (f, c, 3): C-alpha atoms as seen from their own octamer, angstrom.
 
     Raises BadInputError where the universe has no DNA or no nucleosome.
@@ -60,7 +62,8 @@ class NucleosomeAnalysis(FrameAnalysis):
     MEASURES: ClassVar[dict[str, type]] = {
         "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
         "turned": np.float32, "hinge": np.float32, "wrapped": np.float32, "patch": np.int32, "phosphate": bool,
-        "arm": np.float32, "linker_histone": np.float32, "tail": np.float32, "contact": bool, "alpha": np.float32}
+        "arm": np.float32, "linker_histone": np.float32, "pose": np.float32, "tail": np.float32, "contact": bool,
+        "structure": np.int8, "alpha": np.float32}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
@@ -73,6 +76,8 @@ class NucleosomeAnalysis(FrameAnalysis):
         self.tails = [(k, tail) for k, nucleosome in enumerate(self.nucleosomes)
                       for tail in tails_of(nucleosome.octamer)]
         self._charges = _Charges(self.chains, universe.atoms.names)
+        self._structure = ChainStructure([chain for _, chain in self.chains], universe.atoms.names,
+                                         universe.residues.resnames)
 
     def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
         """What is kept of one frame, from all atoms (n, 3) and the box of the universe."""
@@ -96,7 +101,7 @@ class NucleosomeAnalysis(FrameAnalysis):
                 blank = {"detached": np.zeros(SITES, bool), "unwrapped": (0, 0), "slid": np.nan, "turned": np.nan,
                          "hinge": np.full(3, np.nan), "wrapped": np.full(2, np.nan),
                          "phosphate": np.zeros((2, SITES), bool), "arm": np.full(2, np.nan),
-                         "linker_histone": np.full(3, np.nan)}
+                         "linker_histone": np.full(3, np.nan), "pose": np.full(3, np.nan)}
                 for measure, values in blank.items():
                     found[measure].append(values)
                 continue
@@ -110,6 +115,9 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["hinge"].append(hinge(seen, sites))
             found["arm"].append(detached_arms(seen, nucleosome.dyad, pairs.closed))
             found["linker_histone"].append(self._touched(nucleosome, pairs, chains, dna))
+            guest = nucleosome.linker_histone
+            found["pose"].append(np.full(3, np.nan) if guest is None else linker_histone_pose(
+                guest, (chains.alpha[id(guest)] - core.origin) @ core.frame))
             steps = sites[:-1][(sites[:-1] >= 0) & (sites[1:] >= 0)]
             found["wrapped"].append((helix.step[steps, 5].mean(), _mean(bends[nucleosome.duplex][steps])))
             rows = np.stack([pairs.first[sites], pairs.second[sites]])
@@ -122,6 +130,7 @@ class NucleosomeAnalysis(FrameAnalysis):
             found["contact"].append(residues_near(chain, chains.heavy[id(chain)], dna_tree))
             found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
         joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
+        joined["structure"] = self._structure(chains.heavy)
         return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}
 
     @staticmethod

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.analysis.histones import HistoneChain, Octamer, reference_fold
+from chromabuild.analysis.secondary_structure import assigned, backbone_rows
 from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.dna.steps import fit_frames
 from chromabuild.molecule.histone_tails import TAILS
@@ -169,6 +170,23 @@ def tail_shape(tail: Tail, alpha: np.ndarray, heavy: np.ndarray) -> tuple[float,
     atoms = heavy[tail.atoms]
     spread = np.sqrt(((atoms - atoms.mean(axis=0)) ** 2).sum(axis=1).mean())
     return float(np.linalg.norm(alpha[tail.residues[-1]] - alpha[tail.residues[0]])), float(spread)
+
+
+class ChainStructure:
+    """Helices and strands of the histones of a universe, chain by chain."""
+
+    def __init__(self, chains: list[HistoneChain], names: np.ndarray, residue_names: np.ndarray) -> None:
+        """``names`` of all atoms and ``residue_names`` of all residues of the universe."""
+        self._chains = [(chain, backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues)),
+                         residue_names[chain.residues].astype(str) == "PRO") for chain in chains]
+
+    def __call__(self, heavy: dict[int, np.ndarray]) -> np.ndarray:
+        """(c,) kind of each residue of the chains in a row; -1 in a chain whose backbone is not all there.
+
+        ``heavy``: atoms but hydrogens by ``id`` of the chain, angstrom.
+        """
+        return np.concatenate([np.full(len(proline), -1) if rows is None else
+                               assigned(heavy[id(chain)][rows], proline) for chain, rows, proline in self._chains])
 
 
 def residues_near(chain: HistoneChain, heavy: np.ndarray, dna: cKDTree) -> np.ndarray:

@@ -19,6 +19,7 @@ from chromabuild.analysis.duplex import PAIR_NAMES, STEP_NAMES
 from chromabuild.analysis.fibre_analysis import FibreAnalysis
 from chromabuild.analysis.helix_shape import GROOVES, bonds_kept, frayed, is_open
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+from chromabuild.analysis.secondary_structure import HELIX, STRAND
 from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, residence
 from chromabuild.analysis.solvent import SITES as DNA_SITES
 from chromabuild.analysis.solvent_analysis import SolventAnalysis
@@ -154,6 +155,8 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
         kinds |= {f"detached of the {way} arm": ("bp", found.arm[..., k]) for k, way in enumerate(("entry", "exit"))}
         kinds |= {f"linker histone at {what}": ("count", found.linker_histone[..., k])
                   for k, what in enumerate(("the entry arm", "wrapped DNA", "the exit arm"))}
+        kinds |= {f"linker histone {what}": (unit, found.pose[..., k]) for k, (what, unit) in enumerate(
+            (("from the dyad axis", "angstrom"), ("moved", "angstrom"), ("turned", "degree")))}
     first = first_equilibrated(time, [found.rmsd.mean(axis=1), found.unwrapped.sum(axis=(1, 2))])
     names = [(k, nucleosome.octamer.name) for k, nucleosome in enumerate(analysis.nucleosomes, 1)]
     means, series = Table(("nucleosome", "segment", *AVERAGES)), Table(
@@ -169,18 +172,28 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
     for k, _ in enumerate(names):
         held, off = found.phosphate[rest, k].mean(axis=0), found.detached[rest, k].mean(axis=0)
         sites.rows += [(k + 1, s - DYAD, (s - DYAD) / TURN, off[s], held[0, s], held[1, s]) for s in range(SITES)]
-    residues = Table(("nucleosome", "chain", "histone", "residue", "rmsf_angstrom", "dna_contact_share"))
+    residues = Table(("nucleosome", "chain", "histone", "residue", "rmsf_angstrom", "dna_contact_share",
+                      "helix_share", "strand_share"))
     alpha = found.alpha[rest]
     moved = np.sqrt(((alpha - alpha.mean(axis=0)) ** 2).sum(axis=2).mean(axis=0))
-    touching, row = found.contact[rest].mean(axis=0), 0
+    touching = found.contact[rest].mean(axis=0)
+    known = found.structure[0] >= 0
+    helix, strand = (np.where(known, (found.structure[rest] == kind).mean(axis=0), np.nan) for kind in (HELIX, STRAND))
+    first_row, row = {}, 0
     for nucleosome, chain in analysis.chains:
+        first_row[id(chain)] = row
         for number in chain.number:
-            residues.rows.append((nucleosome + 1, chain.label, chain.name, int(number), moved[row], touching[row]))
+            residues.rows.append((nucleosome + 1, chain.label, chain.name, int(number), moved[row], touching[row],
+                                  helix[row], strand[row]))
             row += 1
     tails = Table(("nucleosome", "chain", "tail", *AVERAGES))
     labels = [(nucleosome + 1, tail.chain.label, tail.name) for nucleosome, tail in analysis.tails]
     for k, quantity in enumerate(("end to end", "radius of gyration") if labels else ()):
         _add(tails, labels, quantity, "angstrom", found.tail[..., k], first)
+    rows = [first_row[id(tail.chain)] + tail.residues for _, tail in analysis.tails]
+    for quantity, kind in (("residues in helices", HELIX), ("residues in strands", STRAND)) if labels else ():
+        counts = [np.where(known[row[0]], (found.structure[:, row] == kind).sum(axis=1), np.nan) for row in rows]
+        _add(tails, labels, quantity, "count", np.stack(counts, axis=1), first)
     return {"nucleosome_series": series, "nucleosome_averages": means, "nucleosome_sites": sites,
             "nucleosome_residues": residues, "nucleosome_tails": tails}, first
 

@@ -10,7 +10,7 @@ from support.universes import built_dna, universe_of
 from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.nucleosome_measures import BRIDGE
-from chromabuild.analysis.tables import TURN
+from chromabuild.analysis.tables import TURN, nucleosome_tables
 from chromabuild.analysis.whole_nucleosomes import DYAD, WholeNucleosomes
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import rebuild
@@ -117,6 +117,29 @@ def test_planted_splitting(particle):
     position[dimer] += 3.0 * away / np.linalg.norm(away)
     found = particle.run(position)["dimer"]
     assert found[0] == pytest.approx(3.0, abs=1e-2) and found[1] == pytest.approx(0.0, abs=1e-2)
+
+
+def test_helices_are_those_of_the_crystal_and_one_is_planted(particle):
+    """Helices of the folds of 1KX5 as Luger et al. 1997 (doi:10.1038/38444) give them for H3 and H4, to three residues
+    at either end, where programs differ; a tail on the atoms of the long helix of H3 is a helix."""
+    universe, position = particle.universe, particle.solute.position
+    tail, helix = (universe.select_atoms(f"segid A000 and resid {which} and name N CA C O").indices
+                   for which in ("5:24", "87:106"))
+    planted = position.copy()
+    planted[tail] = position[helix] + np.float32([0.0, 0.0, 200.0])
+    analysis = NucleosomeAnalysis(universe_of(particle.solute, [position, planted])).run()
+    tables = nucleosome_tables(analysis, np.arange(2.0))[0]
+    rows = [row for row in tables["nucleosome_residues"].rows if row[1] in ("A000", "B000")]
+    share = {(row[2], row[3]): row[6] for row in rows}
+    for histone, first, last in (("H3", 44, 57), ("H3", 64, 77), ("H3", 86, 114), ("H3", 121, 131),
+                                 ("H4", 31, 41), ("H4", 49, 76), ("H4", 83, 93)):
+        assert all(share[histone, k] == 1.0 for k in range(first + 3, last - 2)), (histone, first)
+    assert all(share[histone, k] == 0.0 for histone, k in (("H3", 60), ("H3", 81), ("H3", 117), ("H4", 45), ("H4", 80)))
+    # DSSP calls no residue of a helix's first and last turn by itself: an end of each side is not counted.
+    assert all(share["H3", k] == 0.5 for k in range(7, 23))
+    (mean,) = [row[5] for row in tables["nucleosome_tails"].rows
+               if row[1] == "A000" and row[3] == "residues in helices"]
+    assert 8 <= mean <= 9.5
 
 
 def test_an_h4_tail_at_the_acidic_patch_is_counted(particle):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 from support.universes import universe_of
 
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
@@ -168,16 +169,27 @@ def test_arms_that_cannot_be_held_are_refused(tmp_path, array, bed, locus, build
 
 
 def test_analysis_sees_arms_and_linker_histone(built):
-    """Nothing is detached as built; an exit arm that is moved by 30 angstrom is, and has lost its linker histone."""
+    """Nothing is detached as built, and the linker histone lies as in 4QLC; an exit arm that is moved by 30 angstrom
+    is detached, and has lost its linker histone; one that is moved by 5 angstrom and turned by 20 degrees is found so.
+    """
     scaffold, solute = built
     moved = solute.position.copy()
     bases = 2 * len(scaffold.base)
     pair = np.minimum(solute.atom_residue, bases - 1 - solute.atom_residue) - scaffold.dyad[0]
     moved[(pair > DYAD) & (solute.atom_residue < bases)] += [0.0, 0.0, 30.0]
-    analysis = NucleosomeAnalysis(universe_of(solute, [solute.position, moved])).run()
+    linker = solute.residue_first_atom[solute.molecule_first_residue[solute.molecule_name.index("H5"):][:2]]
+    own, turned = slice(*linker.tolist()), solute.position.copy()
+    # The folded domain is what turns about its own centre: residues 24 to 97 of H5.
+    is_domain = np.isin(solute.residue_number[solute.atom_residue[own]], range(24, 98))
+    centre = turned[own][is_domain & (solute.atom_names()[own] == "CA")].mean(axis=0)
+    turned[own] = Rotation.from_rotvec([0, np.radians(20), 0]).apply(turned[own] - centre) + centre + [3.0, 0.0, 4.0]
+    analysis = NucleosomeAnalysis(universe_of(solute, [solute.position, moved, turned])).run()
     assert [one.linker_histone.name for one in analysis.nucleosomes] == ["H5"]
-    assert analysis.results.arm.tolist() == [[[0, 0]], [[0, 10]]]
+    assert analysis.results.arm.tolist() == [[[0, 0]], [[0, 10]], [[0, 0]]]
     touched = analysis.results.linker_histone[:, 0]
     assert (touched[0] >= [3, 10, 8]).all() and touched[1, 2] < touched[0, 2] and touched[0, 0] == touched[1, 0]
-    series = nucleosome_tables(analysis, np.arange(2.0))[0]["nucleosome_series"]
+    pose = analysis.results.pose[:, 0]  # coordinates of the model are rounded to 0.001 angstrom, the build moves none
+    assert pose[0, 0] < 10 and pose[0, 1] < 0.1 and pose[0, 2] < 0.5 and np.array_equal(pose[0], pose[1])
+    assert pose[2, 1] == pytest.approx(5.0, abs=0.1) and pose[2, 2] == pytest.approx(20.0, abs=0.5)
+    series = nucleosome_tables(analysis, np.arange(3.0))[0]["nucleosome_series"]
     assert "detached_of_the_exit_arm_bp" in series.header and len(series.rows[0]) == len(series.header)
