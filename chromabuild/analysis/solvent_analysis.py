@@ -22,7 +22,7 @@ class SolventAnalysis(FrameAnalysis):
     - ``at_site`` (f, k, 4, 2): ions whose nearest atom of DNA is of each of ``SITES``, within 6 and within 3.5
       angstrom;
     - ``bound`` (f, i): whether an ion is within 6 angstrom;
-    - ``ions`` (f, k, s) and ``water`` (f, s): numbers in the shells.
+    - ``ions`` (f, k, 4, s) and ``water`` (f, 4, s): numbers in the shells, by the site of the nearest atom.
 
     Raises BadInputError where the universe has no DNA, or no ions.
     """
@@ -46,8 +46,15 @@ class SolventAnalysis(FrameAnalysis):
         points = position[np.concatenate([solvent.ions, solvent.water])].astype(float)
         distance, atom = nearest_atoms(points, dna, box)
         of_ions, of_water = np.split(distance, [len(solvent.ions)])
-        site = np.append(self._site, len(SITES))[np.minimum(atom[:len(of_ions)], len(self._site))]
+        nearest = np.append(self._site, len(SITES))[np.minimum(atom, len(self._site))]
+        site, of_oxygen = np.split(nearest, [len(solvent.ions)])
         at_site = [[[np.sum((solvent.kind == kind) & (site == k) & (of_ions <= reach)) for reach in (BOUND, DIRECT)]
                     for k in range(len(SITES))] for kind in solvent.kinds]
-        return {"at_site": np.array(at_site), "bound": of_ions <= BOUND, "water": shells(of_water),
-                "ions": np.array([shells(of_ions[solvent.kind == kind]) for kind in solvent.kinds])}
+        return {"at_site": np.array(at_site), "bound": of_ions <= BOUND, "water": _by_site(of_water, of_oxygen),
+                "ions": np.array([_by_site(of_ions[solvent.kind == kind], site[solvent.kind == kind])
+                                  for kind in solvent.kinds])}
+
+
+def _by_site(distance: np.ndarray, site: np.ndarray) -> np.ndarray:
+    """(4, s) how many of distances (p,) fall into each shell, by site (p,)."""
+    return np.stack([shells(distance[site == k]) for k in range(len(SITES))])

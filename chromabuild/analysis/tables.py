@@ -24,12 +24,16 @@ from chromabuild.analysis.solvent import BOUND, DIRECT, SHELL, concentration, re
 from chromabuild.analysis.solvent import SITES as DNA_SITES
 from chromabuild.analysis.solvent_analysis import SolventAnalysis
 from chromabuild.analysis.solvent_maps import Settling, SolventMaps
+from chromabuild.analysis.structure_analysis import KINDS as FAULTS
+from chromabuild.analysis.structure_analysis import StructureAnalysis
 from chromabuild.analysis.whole_nucleosomes import DYAD, SITES
 from chromabuild.base.files import atomic_path
 
 LENGTHS = ("angstrom",) * 3 + ("degree",) * 3
 TURN = 10.3
 """Base pairs a turn of 1KX5's DNA, seen from the superhelix axis: from one minor groove that faces it to the next."""
+ALL_SITES = "all"
+"""Of a profile around whatever atom of DNA is nearest."""
 AVERAGES = ("quantity", "unit", "mean", "block_error", "deviation")
 
 
@@ -239,12 +243,14 @@ def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[st
     for k, kind in enumerate(kinds):
         labels = [(kind, site, reach) for site in DNA_SITES for reach in (BOUND, DIRECT)]
         _add(sites, labels, "ions", "count", found.at_site[:, k].reshape(len(time), -1), first)
-    profile = Table(("ion", "distance_angstrom", "ions_mean", "ions_block_error", "waters_mean", "molar"))
-    water = found.water[first:].mean(axis=0)
+    profile = Table(("ion", "site", "distance_angstrom", "ions_mean", "ions_block_error", "waters_mean", "molar"))
     for k, kind in enumerate(kinds):
-        ions = averages(found.ions[:, k], first)
-        profile.rows += [(kind, (s + 0.5) * SHELL, *row) for s, row in enumerate(
-            zip(ions.mean, ions.error, water, concentration(ions.mean, water), strict=True))]
+        for j, site in enumerate((ALL_SITES, *DNA_SITES)):
+            own = slice(None) if site == ALL_SITES else slice(j - 1, j)
+            ions = averages(found.ions[:, k, own].sum(axis=1), first)
+            water = found.water[first:, own].sum(axis=1).mean(axis=0)
+            profile.rows += [(kind, site, (s + 0.5) * SHELL, *row) for s, row in enumerate(
+                zip(ions.mean, ions.error, water, concentration(ions.mean, water), strict=True))]
     stay = Table(("ion", "residence_ps", "error_ps", "departures", "bound_share"))
     spacing = float(time[1] - time[0]) if len(time) > 1 else float("nan")
     for kind, ions in bound.items():
@@ -252,6 +258,21 @@ def solvent_tables(analysis: SolventAnalysis, time: np.ndarray) -> tuple[dict[st
         stay.rows.append((kind, one.time, one.error, one.departures, float(ions[first:].mean())))
     return {"solvent_series": _series(time, columns), "solvent_sites": sites, "solvent_profile": profile,
             "solvent_residence": stay}, first
+
+
+def structure_tables(analysis: StructureAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
+    """``structure_series`` and ``structure_findings``: what is wrong in how many frames. All frames count."""
+    found = analysis.results
+    columns = {f"{kind.replace(' ', '_')}_count": found.counts[:, k] for k, kind in enumerate(FAULTS)}
+    seen: dict[tuple[int, tuple[int, ...]], list[int]] = {}
+    for frame, findings in enumerate(found.findings):
+        for fault in findings:
+            seen.setdefault(fault, []).append(frame)
+    table = Table(("fault", "atoms", "first_ps", "last_ps", "frames_share"))
+    for (kind, atoms), frames in sorted(seen.items()):
+        table.rows.append((FAULTS[kind], " ".join(map(analysis.identity, atoms)), _moment(time[frames[0]]),
+                           _moment(time[frames[-1]]), len(frames) / len(time)))
+    return {"structure_series": _series(time, columns), "structure_findings": table}, 0
 
 
 def settling_tables(settling: Settling, time: np.ndarray) -> tuple[dict[str, Table], int]:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from chromabuild.analysis.frame_analysis import FrameAnalysis
     from chromabuild.analysis.tables import Table
 
-MEASURES = ("dna", "nucleosome", "fibre", "solvent", "map")
+MEASURES = ("dna", "nucleosome", "fibre", "solvent", "structure", "map")
 FOLDER = "analysis"
 FILE_NAME = "analysis.json"
-FORMAT, VERSION = "chromabuild-analysis", 2
+FORMAT, VERSION = "chromabuild-analysis", 3
 _FEW = 16
 """Frames a process that are worth its start."""
 
@@ -157,6 +157,11 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
         found = _run(SolventAnalysis(source.universe, whose=source.name), source, every, threads)
         kept = _keep_frames(found, SolventAnalysis.MEASURES, time, folder, measure)
         return *tables.solvent_tables(found, time), [kept]
+    if measure == "structure":
+        from chromabuild.analysis.structure_analysis import StructureAnalysis
+
+        found = _run(StructureAnalysis(source.universe, source.name), source, every, threads)
+        return *tables.structure_tables(found, time), []
     if measure == "map":
         from chromabuild.analysis.histones import find_octamers
         from chromabuild.analysis.solvent_maps import SolventMaps

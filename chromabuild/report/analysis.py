@@ -160,14 +160,20 @@ def _solvent(tables: Path) -> str:
     profile, series = _read(tables / "solvent_profile.csv"), _read(tables / "solvent_series.csv")
     stay = _read(tables / "solvent_residence.csv")
     kinds = list(dict.fromkeys(row["ion"] for row in profile))
-    rows = {kind: [row for row in profile if row["ion"] == kind] for kind in kinds}
-    molar = {kind: (_numbers(found, "distance_angstrom"), _numbers(found, "molar")) for kind, found in rows.items()}
+    sites = list(dict.fromkeys(row["site"] for row in profile))
+    molar = {(kind, site): (_numbers(found, "distance_angstrom"), _numbers(found, "molar")) for kind in kinds
+             for site in sites if (found := [row for row in profile if row["ion"] == kind and row["site"] == site])}
+    places = [Curves({site: molar[kind, site] for site in sites[1:]}, "distance from the nearest atom of DNA, Å",
+                     f"concentration of {kind}, mol/L") for kind in kinds]
     bound = {kind: (_numbers(series, "time_ps"), _numbers(series, f"bound_{kind}_count")) for kind in kinds}
     times = [(row["ion"], *(float(row[key]) if row[key] else None for key in ("residence_ps", "error_ps")),
               int(row["departures"]), float(row["bound_share"])) for row in stay]
     return _drawn((
-        (Curves(molar, "distance from the nearest atom of DNA, Å", "concentration, mol/L"),
+        (Curves({kind: molar[kind, sites[0]] for kind in kinds}, "distance from the nearest atom of DNA, Å",
+                "concentration, mol/L"),
          "Ions around DNA: 55.35 mol/L times the ratio of ions to waters in each shell.", "analysis ions around DNA"),
+        *((curves, f"{kind} by the atom of DNA that is nearest.", f"analysis {kind} by groove")
+          for kind, curves in zip(kinds, places, strict=True)),
         (Curves(bound, "time, ps", "ions within 6 Å"), "Ions within 6 Å of DNA.", "analysis bound ions"),
     )) + html.table(("ion", "residence, ps", "error", "departures", "share bound"), times,
                     note="For information. Residence within 6 Å: time bound divided by departures seen.")

@@ -227,13 +227,17 @@ class Atoms:
     def from_structure_file(cls, path: str | Path) -> "Atoms":
         """The first model of a PDB, mmCIF or BinaryCIF file, one location of every atom.
 
-        ``left_out`` says what that leaves out.
+        ``left_out`` says what that leaves out. Raises BadInputError when the file cannot be read or holds no atoms.
+        """
+        return cls.from_structure(StructureFile.read(path))
+
+    @classmethod
+    def from_structure(cls, structure: StructureFile) -> "Atoms":
+        """Atoms that have names but no topology.
 
         Bonds come from the residue library by atom name, between consecutive residues of a chain by distance (C-N
         or O3'-P below 2.2 A), and for all other atoms by distance (covalent radii + 0.4 A).
-        Raises BadInputError when the file cannot be read or holds no atoms.
         """
-        structure = StructureFile.read(path)
         position, element, name = structure.position, structure.element, structure.name
         first = np.searchsorted(structure.residue, np.arange(len(structure.residue_name) + 1)).tolist()
         atoms_of = [name[a:b] for a, b in zip(first, first[1:], strict=False)]

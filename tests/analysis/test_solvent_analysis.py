@@ -50,18 +50,23 @@ def test_planted_ions_are_counted_at_their_sites():
     assert sites["Mg2+", "major groove"] == [1, 1] and sites["Na+", "minor groove"] == [1, 1]
     assert sites["Na+", "phosphate"] == [1, 0] and sum(map(sum, sites.values())) == 5
     assert found.results.bound.tolist() == [[True, True, True, False], [False] * 4]
-    assert found.results.ions[0, 1, int(2.5 / SHELL) - 1:int(2.5 / SHELL) + 1].sum() == 1
+    near = found.results.ions[0, 1, :, int(2.5 / SHELL) - 1:int(2.5 / SHELL) + 1].sum(axis=1)
+    assert near.tolist() == [0, 0, 1, 0] and SITES[2] == "major groove"
 
 
 def test_a_uniform_solution_has_the_same_concentration_everywhere():
     box, ions, waters = [60, 60, 80, 90, 90, 90], 200, 6000
     frames = np.random.default_rng(3).uniform(0, 1, (10, ions + waters, 3)) * box[:3]
     found = SolventAnalysis(solvated(["K"] * ions, waters, frames, box)[0]).run().results
-    molar = concentration(found.ions[:, 0].sum(axis=0), found.water.sum(axis=0))
-    numbers = found.ions[:, 0].sum(axis=0)
-    known = numbers > 20
-    # Counts scatter by their root; five of that in 40 shells.
-    assert (np.abs(molar / (WATER * ions / waters) - 1)[known] < 5 / np.sqrt(numbers[known])).all() and known.sum() > 20
+    everywhere = WATER * ions / waters
+    by_site, water_by_site = found.ions[:, 0].sum(axis=0), found.water.sum(axis=0)
+    numbers = by_site.sum(axis=0)
+    molar, known = concentration(numbers, water_by_site.sum(axis=0)), numbers > 20
+    # Counts scatter by their root; five of that in 40 shells, and at sites (few fit into the minor groove).
+    assert (np.abs(molar / everywhere - 1)[known] < 5 / np.sqrt(numbers[known])).all() and known.sum() > 20
+    counts = by_site.sum(axis=1)
+    at_sites, known = concentration(counts, water_by_site.sum(axis=1)), counts > 20
+    assert (np.abs(at_sites / everywhere - 1)[known] < 5 / np.sqrt(counts[known])).all() and known.sum() == 3
     assert np.isnan(concentration(np.array([1]), np.array([0]))).all()
     assert shells(np.array([0.1, 0.6, 0.7, np.inf])).tolist()[:3] == [1, 2, 0]
 
