@@ -14,8 +14,8 @@ The names below are the public interface, and read as a build goes:
 
 ``run_chain`` does all of this for a settings file, with records and resuming, and ``open_results`` reads what is there.
 ``Scaffold``, ``Solute``, ``ClashReport``, ``ShardSet``, ``Topology`` and ``Run`` read what they or the chain wrote with
-``read``; in a notebook they show themselves. ``DnaAnalysis``, ``NucleosomeAnalysis``, ``FibreAnalysis`` and
-``SolventAnalysis`` measure trajectories, as analyses of MDAnalysis; ``Ensemble`` measures many folds of a locus.
+``read``; in a notebook they show themselves. ``DnaAnalysis``, ``NucleosomeAnalysis``, ``FibreAnalysis``,
+``SolventAnalysis`` and ``StructureAnalysis`` measure trajectories, as analyses of MDAnalysis; ``Ensemble`` measures many folds of a locus.
 
 The functions are verbs with their object because the plain verbs are subpackages (``chromabuild.build``,
 ``chromabuild.solvate``, ``chromabuild.simulate``), and a package cannot have both under one name.
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from chromabuild.analysis.fibre_analysis import FibreAnalysis
     from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
     from chromabuild.analysis.solvent_analysis import SolventAnalysis
+    from chromabuild.analysis.structure_analysis import StructureAnalysis
     from chromabuild.api import (
         add_solvent,
         assign_force_field,
@@ -70,6 +71,7 @@ __all__ = [
     "ShardSet",
     "Solute",
     "SolventAnalysis",
+    "StructureAnalysis",
     "Topology",
     "__version__",
     "add_solvent",
@@ -89,6 +91,7 @@ _HOME = {
     "chromabuild.analysis.fibre_analysis": ("FibreAnalysis",),
     "chromabuild.analysis.nucleosome_analysis": ("NucleosomeAnalysis",),
     "chromabuild.analysis.solvent_analysis": ("SolventAnalysis",),
+    "chromabuild.analysis.structure_analysis": ("StructureAnalysis",),
     "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "relax_solute", "remove_clashes",
                         "run_dynamics"),
     "chromabuild.base.errors": ("ChromabuildError",),

@@ -9,6 +9,8 @@ from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import WINDOW, end_to_end_bend, helix_axes
 from chromabuild.analysis.nucleotides import Helix, helix_of
 from chromabuild.analysis.whole_nucleosomes import SITES, Core, WholeNucleosomes, core_of
+from chromabuild.dna.knot import knot_determinant
+from chromabuild.dna.linking import twist, writhe
 from mesoscale.observables import NEAR, radius_of_gyration, sedimentation_coefficient
 
 if TYPE_CHECKING:
@@ -16,6 +18,11 @@ if TYPE_CHECKING:
 
 STACKED = 80.0
 """Angstrom between the centres of two nucleosomes that lie face to face, at most: a core is 57 angstrom thick."""
+PATH_STEP = 5
+"""Base pairs from one point of a path, whose writhe and knot are looked for, to the next: 16 points go around a
+nucleosome."""
+_FAR = 100.0
+"""Sizes of the fibre to where its ends are joined."""
 TILTED = 45.0
 """Degree between their superhelix axes, and between an axis and the line of centres, at most."""
 
@@ -49,6 +56,7 @@ class FibreAnalysis(FrameAnalysis):
     - ``linker`` (f, l, 2): degree by which a linker bends from end to end, and twist of all its steps;
     - ``gyration`` (f,): radius of gyration of the base pairs, angstrom;
     - ``sedimentation`` (f,): coefficient, svedberg (Kirkwood's sum over nucleosomes);
+    - ``path`` (f, 3): ``path_topology`` of the longest duplex: twist, writhe, determinant of the knot;
     - ``near`` (f, b): whether two centres are within 120 angstrom, the pairs above the diagonal as bits; ``contacts``
       counts them.
 
@@ -60,7 +68,7 @@ class FibreAnalysis(FrameAnalysis):
     """
 
     MEASURES: ClassVar[dict[str, type]] = dict.fromkeys(
-        ("next", "second", "entry_exit", "linker", "gyration", "sedimentation"), np.float32
+        ("next", "second", "entry_exit", "linker", "gyration", "sedimentation", "path"), np.float32
     ) | {"stacked": np.int32, "near": np.uint8}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
@@ -79,6 +87,7 @@ class FibreAnalysis(FrameAnalysis):
         axes = [helix_axes(helix.frame, pairs.closed)
                 for helix, pairs in zip(helices, whole.nucleotides.duplexes, strict=True)]
         cores = [core_of(nucleosome.octamer, chains) for nucleosome in whole.nucleosomes]
+        longest = max(range(len(helices)), key=lambda k: len(helices[k].origin))
         centre = np.array([core.origin for core in cores])
         apart = np.linalg.norm(centre[:, None] - centre[None], axis=2)
         near = (apart < 10 * NEAR)[np.triu_indices(len(cores), 1)]
@@ -90,6 +99,8 @@ class FibreAnalysis(FrameAnalysis):
             "linker": np.array([self._linker(linker, helices, axes) for linker in self.linkers]).reshape(-1, 2),
             "gyration": radius_of_gyration(np.concatenate([helix.origin for helix in helices])),
             "sedimentation": sedimentation_coefficient(0.1 * centre) if len(centre) > 1 else np.nan,
+            "path": path_topology(helices[longest].origin, helices[longest].frame,
+                                  whole.nucleotides.duplexes[longest].closed),
             "near": np.packbits(near)}
 
     def contacts(self, first: int = 0) -> np.ndarray:
@@ -123,6 +134,24 @@ def _linkers(whole: WholeNucleosomes) -> list[Linker]:
         if one.duplex == other.duplex >= 0:
             found.append(Linker(k, one.dyad + half + 1, max(other.dyad - half - 1, one.dyad + half)))
     return found
+
+
+def path_topology(origin: np.ndarray, frame: np.ndarray, closed: bool = False) -> tuple[float, float, int]:
+    """Twist and writhe of a duplex in turns, and the determinant of its knot, from base pairs (n, 3) and (n, 3, 3).
+
+    Writhe and knot of an open path are those of every fifth base pair. Its writhe is Gauss' integral; for its knot the
+    ends are led straight out from the middle and joined far away.
+    """
+    if closed:
+        return twist(origin, frame, closed=True), writhe(origin, closed=True), knot_determinant(origin)
+    path = origin[::PATH_STEP]
+    middle = origin.mean(axis=0)
+    ends = origin[[0, -1]] - middle
+    beside = np.cross(*ends)
+    beside = beside if np.linalg.norm(beside) > 0 else np.cross(ends[0], np.roll(ends[0], 1) + [1.0, 2.0, 3.0])
+    out = np.array([ends[1], beside, ends[0]])
+    out *= _FAR * np.linalg.norm(origin - middle, axis=1).max() / np.linalg.norm(out, axis=1)[:, None]
+    return twist(origin, frame), writhe(path), knot_determinant(np.concatenate([path, origin[-1:], middle + out]))
 
 
 def stacked_pairs(cores: list[Core]) -> np.ndarray:

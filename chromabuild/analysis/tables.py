@@ -208,7 +208,8 @@ def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, T
     found = analysis.results
     m = len(analysis.whole.nucleosomes)
     columns = {"radius_of_gyration_angstrom": found.gyration, "sedimentation_svedberg": found.sedimentation,
-               "stacked_pairs": found.stacked}
+               "stacked_pairs": found.stacked, "twist_turns": found.path[:, 0], "writhe_turns": found.path[:, 1],
+               "knot_determinant": found.path[:, 2]}
     if m > 1:
         columns["next_distance_angstrom"] = found.next.mean(axis=1)
     if m > 2:
@@ -217,7 +218,7 @@ def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, T
     means = Table(("of", *AVERAGES))
     for name, values in columns.items():
         quantity, _, unit = name.rpartition("_")
-        unit = "count" if unit == "pairs" else unit
+        unit = {"pairs": "count", "determinant": "1"}.get(unit, unit)
         _add(means, [("fibre",)], quantity.replace("_", " "), unit, values[:, None], first)
     _add(means, [(f"nucleosome {k}",) for k in range(1, m + 1)], "entry-exit angle", "degree", found.entry_exit, first)
     _add(means, [(f"nucleosomes {k} and {k + 1}",) for k in range(1, m)], "distance", "angstrom", found.next, first)

@@ -42,7 +42,7 @@ def trajectory(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
     )] = None,
     measure: Annotated[str, typer.Option(
-        metavar="LIST", help="Of dna, nucleosome, fibre, solvent and map; commas between.")] = "dna,nucleosome",
+        metavar="LIST", help="Of dna, nucleosome, fibre, solvent, structure and map; commas between.")] = "dna,nucleosome",
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Read one frame in N.")] = 1,
     nucleosome: Annotated[int | None, typer.Option(
         min=1, metavar="K", show_default="the first one; DNA where there is none",
@@ -56,7 +56,8 @@ def trajectory(
 
     Base-pair and step parameters, grooves, backbone; unwrapping, sliding, gaping, tails; distances, stacking, linkers;
     ions at DNA: averages over the equilibrated part with block errors, and series of every frame; maps of ions, water
-    and the electrostatic potential. What is there already for the same input is kept.
+    and the electrostatic potential; pierced rings, mirrored centres and cis peptides. What is there already for the
+    same input is kept.
 
     \b
     Examples:

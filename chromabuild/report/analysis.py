@@ -27,7 +27,7 @@ def analysis_section(folder: Path) -> str:
     parts, said = [], ""
     for measure, title, writer in (("dna", "DNA", _dna), ("nucleosome", "Nucleosomes", _nucleosomes),
                                    ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent),
-                                   ("map", "Maps of the solvent", _maps)):
+                                   ("structure", "Structure", _structure), ("map", "Maps of the solvent", _maps)):
         if measure in measures and all((tables / name).is_file() for name in measures[measure]["files"]):
             lead = _lead(measures[measure])
             parts.append(f"<h3>{title}</h3>{lead if lead != said else ''}{writer(tables)}")
@@ -177,6 +177,20 @@ def _solvent(tables: Path) -> str:
         (Curves(bound, "time, ps", "ions within 6 Å"), "Ions within 6 Å of DNA.", "analysis bound ions"),
     )) + html.table(("ion", "residence, ps", "error", "departures", "share bound"), times,
                     note="For information. Residence within 6 Å: time bound divided by departures seen.")
+
+
+def _structure(tables: Path) -> str:
+    found = [(row["fault"], row["atoms"], float(row["first_ps"]), float(row["last_ps"]), float(row["frames_share"]))
+             for row in _read(tables / "structure_findings.csv")]
+    severe = [row for row in found if row[0] != "twisted peptide"]
+    text = (f'<p class="alert">{len(severe)} faults that no force field mends, such as {html.text(severe[0][0])}.</p>'
+            if severe else "<p>No pierced ring, no threaded strand, no mirrored centre and no cis peptide in any frame."
+                           "</p>")
+    if not found:
+        return text
+    return text + html.fold(f"Faults of the structure ({len(found)})", html.table(
+        ("fault", "atoms", "first, ps", "last, ps", "share of frames"), found,
+        note="Good is none. Twisted peptides (omega 30 to 150 degrees) may come and go."))
 
 
 def _maps(tables: Path) -> str:
