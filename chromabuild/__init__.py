@@ -15,7 +15,8 @@ The names below are the public interface, and read as a build goes:
 ``run_chain`` does all of this for a settings file, with records and resuming, and ``open_results`` reads what is there.
 ``Scaffold``, ``Solute``, ``ClashReport``, ``ShardSet``, ``Topology`` and ``Run`` read what they or the chain wrote with
 ``read``; in a notebook they show themselves. ``DnaAnalysis``, ``NucleosomeAnalysis``, ``FibreAnalysis``,
-``SolventAnalysis`` and ``StructureAnalysis`` measure trajectories, as analyses of MDAnalysis; ``Ensemble`` measures many folds of a locus.
+``SolventAnalysis`` and ``StructureAnalysis`` measure trajectories, as analyses of MDAnalysis; ``Ensemble`` measures
+many folds of a locus.
 
 The functions are verbs with their object because the plain verbs are subpackages (``chromabuild.build``,
 ``chromabuild.solvate``, ``chromabuild.simulate``), and a package cannot have both under one name.

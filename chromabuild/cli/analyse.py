@@ -42,7 +42,8 @@ def trajectory(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
     )] = None,
     measure: Annotated[str, typer.Option(
-        metavar="LIST", help="Of dna, nucleosome, fibre, solvent, structure and map; commas between.")] = "dna,nucleosome",
+        metavar="LIST", help="Of dna, nucleosome, fibre, solvent, structure and map; commas between.",
+    )] = "dna,nucleosome",
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Read one frame in N.")] = 1,
     nucleosome: Annotated[int | None, typer.Option(
         min=1, metavar="K", show_default="the first one; DNA where there is none",

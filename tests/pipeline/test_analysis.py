@@ -96,6 +96,11 @@ def test_what_is_there_is_kept_and_processes_do_not_matter(files, tables):
         assert other["up_to_date"] == "none"
         for path in (files / "two").glob("*.csv"):
             assert path.read_bytes() == (tables / path.name).read_bytes(), path.name
+        for folder, threads in (("two", 2), ("one", 1)):  # findings of frames are no arrays: they are joined otherwise
+            analyse(source, files / folder, ("structure",), threads=threads)
+        assert (files / "two" / "structure_series.csv").read_bytes() == (
+            files / "one" / "structure_series.csv").read_bytes()
+        assert len(rows(files / "one" / "structure_series.csv")) == FRAMES
         (files / "two" / "dna_pairs.csv").write_text("gone\n")
         assert analyse(source, files / "two", ("dna", "nucleosome"))["up_to_date"] == "nucleosome"
         assert (files / "two" / "dna_pairs.csv").read_bytes() == (tables / "dna_pairs.csv").read_bytes()
