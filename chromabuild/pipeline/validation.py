@@ -80,8 +80,9 @@ def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
     fibre_of(locus, config)
     histone_segid(len(locus.nucleosomes) - 1, "A")
     if locus.circular:
-        circular_path(len(locus.sequence), locus.linking_number)
         check_circle(len(locus.sequence))
+    if locus.circular and not locus.nucleosomes:
+        circular_path(len(locus.sequence), locus.linking_number)
 
 
 def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
