@@ -15,11 +15,12 @@ def check_seam(found: Sequence[Nucleosome], section: LocusSection, start: int, l
     for one in found:
         if one.first_bp < 0 or one.last_bp >= length:
             origin = _longest_linker(found, length)
-            remedy = ("make the sequence longer or leave nucleosomes out" if origin is None else
-                      f"begin it in a linker, at position {start + origin} (0-based, the middle of the longest one), "
-                      f"and subtract {origin} from the positions of all files, modulo {length}")
+            remedy = ("extend the sequence or leave nucleosomes out" if origin is None else
+                      f"turn the circle so that it begins in a linker, e.g. {origin} bp on: move the first {origin} letters of the "
+                      f"sequence to its end and take {origin} from all positions, or add {length - origin} to lower ones")
             raise BadInputError(
-                f"{section.nucleosomes}, line {one.line}: nucleosome {one.name} lies across the seam of the circle, where base pair {length} is followed by the first: {remedy}")
+                f"{section.nucleosomes}, line {one.line}: nucleosome {one.name} lies across the seam of the circle, where "
+                f"base pair {length} is followed by the first: {remedy}")
 
 
 def check_room_at_seam(nucleosomes: Sequence[Nucleosome], section: LocusSection, length: int) -> None:

@@ -200,7 +200,8 @@ def walked(chain: Chain, start: np.ndarray, weight: np.ndarray, step: np.ndarray
     energy = kernel.energies()
     found = []
     for _ in range(rounds):
-        energy, _, _ = kernel.run_trials(Moves(np.cumsum(weight), step, chain.n), random.random((20, 11)), False, energy)
+        moves = Moves(np.cumsum(weight), step, chain.n)
+        energy, _, _ = kernel.run_trials(moves, random.random((20, 11)), False, energy)
         found.append(kernel.conformation()[0])
     return np.array(found)
 
@@ -244,7 +245,7 @@ def test_cranks_alone_sample_closed_polygons_evenly(n):
 @pytest.mark.parametrize("over", [0.0, 0.6, -1.0])
 def test_a_twisted_circle_is_flat_below_its_threshold(over):
     """At rest a circle of DNA that is overwound by `over` turns is a flat ring, unless over > sqrt(3) A/C (Zajac, J.
-    Appl. Mech. 29:136, 1962; here 1.17 of bend over twist 202/300): bend 2 pi^2 P/L, and twist (2 pi over)^2 C/(2 L kT).
+    Appl. Mech. 29:136, 1962; here 1.17): bend 2 pi^2 P/L, and twist (2 pi over)^2 C/(2 L kT).
     Exact of regular polygons, so that tolerance is how far minimisation goes."""
     n, length = 30, 90.0
     parameters = Parameters()
