@@ -159,14 +159,14 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
             "extend the sequence"
         )
     crossing: list[Adjustment] = []
-    if is_cut:
+    if is_cut and not section.circular:
         found, crossing = without_crossing(found, start, length)
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
     if section.circular:
-        check_seam(found, section, start, length)
+        check_seam(found, section, length)
     nucleosomes, changes = resolve_overlaps(found, section, start, length, seed)
     if section.circular:
         check_room_at_seam(nucleosomes, section, length)

@@ -7,20 +7,18 @@ from chromabuild.base.settings import LocusSection
 from chromabuild.genome.nucleosomes import Nucleosome
 
 
-def check_seam(found: Sequence[Nucleosome], section: LocusSection, start: int, length: int) -> None:
-    """Raise BadInputError, with the line and a better origin, for a nucleosome that lies across the seam.
-
-    ``start`` places the first of ``length`` base pairs on the chromosome.
-    """
+def check_seam(found: Sequence[Nucleosome], section: LocusSection, length: int) -> None:
+    """Raise BadInputError, with the line and a better origin, for a nucleosome across the seam of ``length`` bp."""
     for one in found:
-        if one.first_bp < 0 or one.last_bp >= length:
-            origin = _longest_linker(found, length)
-            remedy = ("extend the sequence or leave nucleosomes out" if origin is None else
-                      f"turn the circle so that it begins in a linker, e.g. {origin} bp on: move the first {origin} letters of the "
-                      f"sequence to its end and take {origin} from all positions, or add {length - origin} to lower ones")
-            raise BadInputError(
-                f"{section.nucleosomes}, line {one.line}: nucleosome {one.name} lies across the seam of the circle, where "
-                f"base pair {length} is followed by the first: {remedy}")
+        if one.first_bp >= 0 and one.last_bp < length:
+            continue
+        origin = _middle_of_longest_linker(found, length)
+        remedy = "extend the sequence or leave nucleosomes out" if origin is None else (
+            f"turn the circle so that it begins in a linker, e.g. {origin} bp on: move the first {origin} letters of "
+            f"the sequence to its end, take {origin} from all positions, and add {length} to those that fall below 0")
+        raise BadInputError(
+            f"{section.nucleosomes}, line {one.line}: nucleosome {one.name} lies across the seam of the circle, where "
+            f"base pair {length} is followed by the first: {remedy}")
 
 
 def check_room_at_seam(nucleosomes: Sequence[Nucleosome], section: LocusSection, length: int) -> None:
@@ -34,7 +32,7 @@ def check_room_at_seam(nucleosomes: Sequence[Nucleosome], section: LocusSection,
             "or lower locus.minimum_linker")
 
 
-def _longest_linker(found: Sequence[Nucleosome], length: int) -> int | None:
+def _middle_of_longest_linker(found: Sequence[Nucleosome], length: int) -> int | None:
     """The middle of the longest linker of a circle, by ascending dyads; None where nucleosomes leave none."""
     behind = [*found[1:], found[0]]
     free = [((other.first_bp - one.last_bp - 1) % length if len(found) > 1 else length - 1 - one.last_bp + one.first_bp,
