@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from mesoscale.circle import closed_start
+from mesoscale.circle import LinkingNumberError, closed_start, linking_number_of
 from mesoscale.cores import coarse_core
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.energy import overlaps
@@ -69,7 +69,8 @@ def fold(
     arguments give the same result on any number of `threads`.
 
     With flexible tails dynamics move tails and fibre together, with the fitted charges of the core without tails, and
-    both are sampled. Raises ValueError when formal charges are asked for there.
+    both are sampled. Raises ValueError when formal charges are asked for there, and LinkingNumberError for a linking
+    number of a circle that its linkers cannot hold.
     """
     if threads is not None:
         set_threads(threads)
@@ -186,6 +187,9 @@ def _closed(
         caught = over_stretch(chain, start.position, start.frame).max() > CAUGHT
         if not caught and len(overlaps(chain, start.position, start.frame)) == 0:
             break
+    if fibre.linking_number not in (None, found := linking_number_of(fibre, chain, start, parameters)):
+        raise LinkingNumberError(f"the circle came to {found} turns instead of {fibre.linking_number}: try another "
+                                 "seed, or a number nearer to that of the relaxed circle")
     return start
 
 

@@ -41,7 +41,7 @@ def run(job: Job) -> Summary:
         raise ClashesRemainError(f"{scaffold.floor_violations} pairs of DNA and cores overlap in the folded fibre, by "
                                  f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
-    return locus.summary() | (_linking(scaffold, job.threads) if scaffold.circular else {}) | {
+    return locus.summary() | (_linking(scaffold, locus.linking_number, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone),
         **({"linker_arms_held": arms} if (arms := held_arms(fibre)) else {}),
@@ -53,11 +53,11 @@ def run(job: Job) -> Summary:
         "core_charges": charges, "contact_distances": scaffold.contacts}
 
 
-def _linking(scaffold: "Scaffold", threads: int) -> Summary:
+def _linking(scaffold: "Scaffold", wanted: int | None, threads: int) -> Summary:
     """How often the strands of a circle turn about each other, how often those of bare DNA would at rest, the
     superhelical density, and with nucleosomes the turns by which linkers are overwound.
 
-    Raises BadInputError for a knot.
+    Raises BadInputError for a knot, and where squeezing has led DNA through DNA.
     """
     from chromabuild.dna.curve import TWIST
     from chromabuild.dna.knot import knot_determinant
@@ -69,9 +69,10 @@ def _linking(scaffold: "Scaffold", threads: int) -> Summary:
             "superhelical_density": round((number - relaxed) / relaxed, 4) + 0.0}
     if not len(scaffold.dyad):
         return told
-    if (knot := knot_determinant(scaffold.origin)) != 1:
-        raise BadInputError(f"the circle is folded to a knot (determinant {knot}): try another --seed, or more room "
-                            "(scaffold.packing free)")
+    if (knot := knot_determinant(scaffold.origin)) != 1 or wanted not in (None, number):
+        found = f"a linking number of {number}" if knot == 1 else f"a knot (determinant {knot})"
+        raise BadInputError(f"the circle is folded to {found}: try another --seed, or more room (scaffold.packing: "
+                            "free, choose: last)")
     return told | {"linking_difference": round(number - relaxed, 2),
                    "linking_difference_a_nucleosome": round((number - relaxed) / len(scaffold.dyad), 2),
                    "linker_overwinding_turns": round(sum(one["twist_excess"] for one in scaffold.linkers) / 360.0, 3)}
