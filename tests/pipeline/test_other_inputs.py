@@ -5,8 +5,10 @@ import json
 import numpy as np
 import pytest
 from support.command_line import chromabuild, refusal, result_of
+from support.universes import universe_of
 
 from chromabuild.analysis.fibre import base_pair_frames, dna_atoms
+from chromabuild.analysis.fibre_analysis import FibreAnalysis
 from chromabuild.base.settings import load_config
 from chromabuild.dna.knot import knot_determinant
 from chromabuild.dna.linking import twist, writhe
@@ -125,6 +127,13 @@ def test_a_circle_with_nucleosomes_closes(minichromosome):
     assert told["linking_difference_a_nucleosome"] == pytest.approx(-1.0, abs=0.5)
     assert result_of("clash", "check", "results/solute_clean.h5", cwd=minichromosome)["fatal"] == 0
     assert knot_determinant(origin) == 1
+    analysis = FibreAnalysis(universe_of(solute)).run()
+    assert [one.before for one in analysis.linkers] == [0, 1]
+    across = analysis.linkers[1]
+    rows = np.arange(across.first - 1, across.last + 1)
+    assert rows[0] < n <= rows[-1]
+    assert analysis.results.linker[0, 1, 1] == pytest.approx(steps[rows % n, 5].sum(), abs=1.0)  # degree
+    assert np.isfinite(analysis.results.entry_exit).all()
 
 
 def _atoms(sequence, ends):
