@@ -25,6 +25,7 @@ CLOSING_STEPS = 1500  # of minimisation, in which linkers come to their lengths
 CHUNKS, HOT = 100, 3.0  # of annealing, and its first temperature (kBT)
 MOST_TWIST = 0.75 * np.pi  # radian of deviation of a segment: beyond pi a turn would be lost
 ROUNDS = 4
+TAKEN_UP = (-1.8, -0.2)  # turns by which a nucleosome changes the linking number of relaxed DNA, at least and at most
 
 
 class LinkingNumberError(ValueError):
@@ -98,6 +99,21 @@ def rewound(chain: Chain, position: Array, frame: Array, turns: int) -> Array:
         excess[best] += way
         given[int(numbers[best])] += int(np.sign(turns))
     return wound(chain, position, frame, given)
+
+
+def check_linking_number(fibre: Fibre, chain: Chain, parameters: Parameters) -> None:
+    """Raise LinkingNumberError where linkers cannot hold the fibre's linking number whatever the path."""
+    if fibre.linking_number is None:
+        return
+    held = MOST_TWIST * chain.segments / (2 * np.pi)
+    relaxed = len(fibre.sequence) * parameters.twist_per_bp / 360
+    least, most = (relaxed + len(fibre.dyads) * taken for taken in TAKEN_UP)
+    low, high = int(np.ceil(least - held)), int(np.floor(most + held))
+    if not low <= fibre.linking_number <= high:
+        raise LinkingNumberError(
+            f"linking number {fibre.linking_number} is beyond what {len(fibre.sequence)} base pairs with "
+            f"{len(fibre.dyads)} nucleosomes can have: they are relaxed between {least:.0f} and {most:.0f}, and their "
+            f"linkers hold {held:.1f} turns; take one from {low} to {high}")
 
 
 def closed_start(

@@ -1,10 +1,9 @@
 """The path of the double helix: wrapped on cores, straight, and relaxed between cores.
 
-The chain is a row, or a circle, of rigid nodes: free base pairs and nucleosome cores, joined by base-pair steps with the
-harmonic
-energy of Olson et al. 1998. ``relax_path`` finds its minimum. Cores and free base pairs are tethered to where the
-scaffold put them: a coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit moves cores
-rather than stretching; but the scaffold alone knows what lies beside a linker, and keeps clear of it.
+The chain is a row, or a circle, of rigid nodes: free base pairs and nucleosome cores. Base-pair steps with the harmonic
+energy of Olson et al. 1998 join them, and ``relax_path`` finds its minimum. Cores and free base pairs are tethered to
+where the scaffold put them: a coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit
+moves cores rather than stretching; but the scaffold alone knows what lies beside a linker, and keeps clear of it.
 """
 
 import json
