@@ -136,9 +136,12 @@ def check_fold(settings: Settings) -> None:
     if section.replica > section.replicas:
         raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
                             "count from 1")
-    if settings.locus.circular and (section.container or section.confinement_radius):
-        raise BadInputError("locus.circular: a circle is not folded: leave scaffold.container and "
+    if settings.locus.is_bare_circle and (section.container or section.confinement_radius):
+        raise BadInputError("locus.circular: a circle without nucleosomes is not folded: leave scaffold.container and "
                             "scaffold.confinement_radius empty")
+    if settings.locus.circular and section.contact_energies:
+        raise BadInputError("locus.circular: closed DNA is folded without contacts: leave scaffold.contact_energies "
+                            "empty")
 
 
 @_with_keys_of("scaffold")
@@ -159,18 +162,22 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     chromabuild.base.errors.BadInputError: fold(): scaffold.sweeps = 0 should be greater than or equal to 1
     """
     from chromabuild.dna.curve import circular_path
+    from mesoscale.circle import LinkingNumberError
     from mesoscale.closed import closed_scaffold
     from mesoscale.folding import fold as fold_fibre
 
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
     check_fold(settings)
-    if locus.circular:
+    if locus.circular and not locus.nucleosomes:
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
     fibre, _ = with_core_charges(fibre_of(locus, settings), settings, progress)
-    return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,
-                      lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
-                      section.hotter, thread_count(threads))
+    try:
+        return fold_fibre(fibre, fibre_parameters(settings, fibre), section.sweeps, settings.seed, section.choose,
+                          lambda share, phase: progress(phase, share), None if trajectory is None else Path(trajectory),
+                          section.hotter, thread_count(threads))
+    except LinkingNumberError as error:
+        raise BadInputError(f"locus.linking_number: {error}") from None
 
 
 def fit_contact_energies(settings: Settings, contact_map: str | Path, output: str | Path, threads: int | None = None,

@@ -15,15 +15,15 @@ def _angle(a: Array, b: Array) -> Array:
 
 
 def twist_deviations(chain: Chain, position: Array, frame: Array) -> Array:
-    """Twist (n-1,) of every segment beyond its rest twist, radian, from -pi to pi."""
+    """Twist (s,) of every segment beyond its rest twist, radian, from -pi to pi."""
     start, end = segment_ends(chain, position, frame)
     direction = (end - start) / np.linalg.norm(end - start, axis=1)[:, None]
-    is_core = chain.core > 0
+    is_core, here, there = chain.core > 0, slice(chain.segments), chain.end_of_segment
     leaving, arriving = frame @ chain.joint_frame[:, 0], frame @ chain.joint_frame[:, 1]
-    carried = transported(leaving[:-1, :, 1], leaving[:-1, :, 0], direction)
-    out_b = np.where(is_core[:-1, None], carried, frame[:-1, :, 1])
-    out_c = np.where(is_core[:-1, None], np.cross(direction, out_b), frame[:-1, :, 2])
-    into = np.where(is_core[1:, None, None], arriving[1:], frame[1:])
+    carried = transported(leaving[here, :, 1], leaving[here, :, 0], direction)
+    out_b = np.where(is_core[here, None], carried, frame[here, :, 1])
+    out_c = np.where(is_core[here, None], np.cross(direction, out_b), frame[here, :, 2])
+    into = np.where(is_core[there, None, None], arriving[there], frame[there])
     sine = np.sum(out_c * into[:, :, 1] - out_b * into[:, :, 2], axis=1)
     cosine = np.sum(out_b * into[:, :, 1] + out_c * into[:, :, 2], axis=1)
     return wrapped(np.arctan2(sine, cosine) - chain.rest_twist)
@@ -38,13 +38,14 @@ def mechanical_energies(chain: Chain, position: Array, frame: Array) -> dict[str
     leaving, arriving = frame @ chain.joint_frame[:, 0], frame @ chain.joint_frame[:, 1]
     stretch = 0.5 * np.sum(chain.stretch_k * (length - chain.rest_length) ** 2)
 
-    inner = np.flatnonzero(~is_core[1:-1]) + 1
-    exits, entries = np.flatnonzero(is_core[:-1]), np.flatnonzero(is_core[1:]) + 1
-    bead_k = 0.5 * (chain.bend_k[inner - 1] + chain.bend_k[inner])
+    before, has_next = chain.segment_before, np.arange(chain.n) < chain.segments
+    inner = np.flatnonzero(~is_core & (before >= 0) & has_next)
+    exits, entries = np.flatnonzero(is_core & has_next), np.flatnonzero(is_core & (before >= 0))
+    bead_k = 0.5 * (chain.bend_k[before[inner]] + chain.bend_k[inner])
     bend = (
-        np.sum(bead_k * _angle(direction[inner - 1], direction[inner]) ** 2)
+        np.sum(bead_k * _angle(direction[before[inner]], direction[inner]) ** 2)
         + np.sum(chain.bend_k[exits] * _angle(leaving[exits, :, 0], direction[exits]) ** 2)
-        + np.sum(chain.bend_k[entries - 1] * _angle(direction[entries - 1], arriving[entries, :, 0]) ** 2)
+        + np.sum(chain.bend_k[before[entries]] * _angle(direction[before[entries]], arriving[entries, :, 0]) ** 2)
     )
 
     twist = 0.5 * np.sum(chain.twist_k * twist_deviations(chain, position, frame) ** 2)
@@ -73,7 +74,8 @@ def pair_energies(chain: Chain, position: Array, frame: Array) -> dict[str, floa
         result[f"{label} electrostatic"] = result[f"{label} excluded"] = 0.0
     cut = chain.cutoff
     for i in range(len(owner_)):
-        others = np.flatnonzero(owner_ > owner_[i] + 1)
+        ahead = owner_ - owner_[i]
+        others = np.flatnonzero((ahead > 1) & ~(chain.is_circle & (ahead == n - 1)))
         r = np.linalg.norm(where_[others] - where_[i], axis=1)
         others, r = others[r < cut], r[r < cut]
         both = kind_[others] + kind_[i]
@@ -136,6 +138,26 @@ def segment_distance(p1: Array, p2: Array, q1: Array, q2: Array) -> float:
     return min(candidates)
 
 
+def close_in_chain(chain: Chain, s: int, t: int) -> bool:
+    """Whether s > t are neighbouring segments of a linker, which bending holds apart."""
+    if chain.linker[s] != chain.linker[t]:
+        return False
+    low, high = (s, t + chain.n) if chain.is_circle and 2 * (s - t) > chain.n else (t, s)
+    # The linker of the lone core of a circle has it on either side.
+    return high - low <= 2 and not chain.core[np.arange(low + 1, high + 1) % chain.n].any()
+
+
+def continued_end(chain: Chain, s: int, p: int) -> int | None:
+    """The end of core p that the linker of segment s continues: 0 exit, 1 entry; of a lone core in a circle, whose
+    linker continues both, the nearer one."""
+    before = chain.segment_before[p]
+    leaves = p < chain.segments and chain.linker[p] == chain.linker[s]
+    arrives = before >= 0 and chain.linker[before] == chain.linker[s]
+    if leaves and arrives:
+        return int(2 * ((s - p) % chain.n) >= chain.n)
+    return 0 if leaves else 1 if arrives else None
+
+
 def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
     """Depth (nm) by which each pair of floor bodies that overlap does so; empty when the floors hold."""
     start, end = segment_ends(chain, position, frame)
@@ -146,7 +168,7 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
     for s in range(segments):
         apart = np.linalg.norm(middle[:s] - middle[s], axis=1) - half[:s] - half[s]
         for t in np.flatnonzero(apart < 2 * chain.dna_radius):
-            if chain.linker[s] == chain.linker[t] and s - t <= 2:
+            if close_in_chain(chain, s, t):
                 continue
             depth.append(2 * chain.dna_radius - segment_distance(start[s], end[s], start[t], end[t]))
     world = {p: position[p] + chain.shape_of(p).sphere @ frame[p].T for p in chain.cores}
@@ -159,10 +181,9 @@ def overlaps(chain: Chain, position: Array, frame: Array) -> Array:
             t = np.clip((spheres - start[s]) @ along / (along @ along), 0.0, 1.0)
             d = np.linalg.norm(start[s] + t[:, None] * along - spheres, axis=1)
             skip = np.zeros(len(spheres), bool)
-            if p < chain.n - 1 and chain.linker[p] == chain.linker[s]:
-                skip = shape.sphere_near[:, 0] > 0
-            if p > 0 and chain.linker[p - 1] == chain.linker[s]:
-                skip = shape.sphere_near[:, 1] > 0
+            end_ = continued_end(chain, s, p)
+            if end_ is not None:
+                skip = shape.sphere_near[:, end_] > 0
             deep = (chain.dna_radius + radius - d)[~skip]
             depth.extend(deep[deep > 0])
         for q, others in world.items():

@@ -90,6 +90,8 @@ class Fibre:
     linker histone; `tail_charge` by how much its histones change the formal charges of its 50 tail beads, and
     `core_charge` the charges of the 300 sites of its core at the salt of the fold; empty: those of 1KX5.
     `contact_energies` hold contacts at their frequencies; `contacts` then restrain nothing and are reported alone.
+    In a `circular` fibre the last base pair is followed by the first, which lies in a linker; `linking_number` is how
+    often its strands turn about each other, None: as often as leaves them least torsion.
     Raises ValueError when the nucleosomes do not fit.
     """
 
@@ -110,6 +112,8 @@ class Fibre:
     proteins: tuple[BoundProtein, ...] = field(default=(), repr=False)
     contact_energies: tuple[ContactEnergy, ...] = field(default=(), repr=False)
     core_charge: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
+    circular: bool = field(default=False, repr=False)
+    linking_number: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
@@ -149,8 +153,9 @@ class Fibre:
 
     @property
     def linkers(self) -> list[int]:
-        """Free base pairs between neighbouring nucleosomes."""
-        return [after - before - 1 for before, after in zip(self.last_bp, self.first_bp[1:], strict=False)]
+        """Free base pairs between neighbouring nucleosomes; of a circle the last ones are those across its seam."""
+        behind = self.first_bp[1:] + [len(self.sequence) + first for first in self.first_bp[:1] if self.circular]
+        return [after - before - 1 for before, after in zip(self.last_bp, behind, strict=False)]
 
     @property
     def places(self) -> list[Place]:
@@ -167,4 +172,6 @@ class Fibre:
         more = [self.ends, self.missing, [(repr(one), one.reverse, one.body.checksum) for one in self.proteins]]
         if self.core_charge:
             more.append(self.core_charge)
+        if self.circular:
+            more.append(("circular", self.linking_number))
         return repr(self) + (repr(more) if any(more) else "")

@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from mesoscale.circle import LinkingNumberError, closed_start, linking_number_of
 from mesoscale.cores import coarse_core
 from mesoscale.dynamics import equilibrate_with_tails, first_tails
 from mesoscale.energy import overlaps
@@ -57,9 +58,9 @@ def fold(
 ) -> Scaffold:
     """Fold the fibre and return one conformation down to the base pair.
 
-    A fibre with a container or contacts is gathered along a coarse path and equilibrated, another, and DNA alone that
-    lies straight within its walls, begins with straight linkers; overlaps are pushed apart, and `sweeps` Monte Carlo
-    sweeps follow in which no overlap may come back.
+    A fibre with a container or contacts is gathered along a coarse path and equilibrated, a circle is laid on a ring
+    and equilibrated; another, and DNA alone that lies straight within its walls, begins with straight linkers. Overlaps
+    are pushed apart, and `sweeps` Monte Carlo sweeps follow in which no overlap may come back.
     `choose` says what is built: the last conformation, or the best of several sampled ones after each has been annealed
     under pressure into a small box (`smallest_box`; the last one where none of these is acceptable). `progress` is
     called with the share done and a word on the state. Where floors could not be met, the scaffold says so:
@@ -68,7 +69,8 @@ def fold(
     arguments give the same result on any number of `threads`.
 
     With flexible tails dynamics move tails and fibre together, with the fitted charges of the core without tails, and
-    both are sampled. Raises ValueError when formal charges are asked for there.
+    both are sampled. Raises ValueError when formal charges are asked for there, and LinkingNumberError for a linking
+    number of a circle that its linkers cannot hold.
     """
     if threads is not None:
         set_threads(threads)
@@ -81,7 +83,7 @@ def fold(
     chain = build_chain(fibre, replace(parameters, core_charges="formal") if flexible else parameters)
     frames = None if trajectory is None else _trajectory(trajectory, fibre, parameters, sweeps, seed, hotter)
     stopped = frames.last()[1] if frames is not None else {}
-    folded = chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
+    folded = chain.is_circle or chain.n > 1 and (chain.confinement_k > 0 or chain.wall_k > 0 or len(chain.contact) > 0
                               or chain.wells is not None) and not _lies_straight(chain)
     shapes, form = shapes_of(fibre, parameters, rigid_tails=False)
     bare = {"shape": shapes[0], "others": shapes[1:], "form": form}
@@ -90,7 +92,7 @@ def fold(
     if stopped:
         start = Conformation.boxed(chain, stopped["position"], stopped["frame"])
     elif folded:
-        start = _gathered(chain, seed, show)
+        start = _closed(fibre, chain, parameters, seed, show) if chain.is_circle else _gathered(chain, seed, show)
         random = _random(seed, EQUILIBRATION)
 
         def shown(share: float, state: str) -> None:
@@ -172,6 +174,22 @@ def _gathered(chain: Chain, seed: int, show: Callable[[float, str], None]) -> Co
         caught = over_stretch(chain, start.position, start.frame).max() > CAUGHT
         if not caught and len(overlaps(chain, start.position, start.frame)) == 0:
             break
+    return start
+
+
+def _closed(
+    fibre: Fibre, chain: Chain, parameters: Parameters, seed: int, show: Callable[[float, str], None]
+) -> Conformation:
+    """The same of a circle."""
+    for attempt in range(GATHERINGS):
+        random = _random(seed, GATHERING + attempt)
+        start = closed_start(fibre, chain, parameters, random, lambda share, state: show(0.1 * share, state))
+        caught = over_stretch(chain, start.position, start.frame).max() > CAUGHT
+        if not caught and len(overlaps(chain, start.position, start.frame)) == 0:
+            break
+    if fibre.linking_number not in (None, found := linking_number_of(fibre, chain, start, parameters)):
+        raise LinkingNumberError(f"the circle came to {found} turns instead of {fibre.linking_number}: try another "
+                                 "seed, or a number nearer to that of the relaxed circle")
     return start
 
 

@@ -139,8 +139,9 @@ class Chain:
     Cores have the `shape`, or one of the `others`: `form` (m,) says of each which, from 0; None: the first.
     `core` (n,) is 1, 2, ... for cores and 0 for beads; segment s joins particles s and s+1. `bp` (n,) is the base pair
     a bead stands for (fractional) or a core's dyad. `linker` numbers the stretch of free DNA a segment belongs to.
+    There are s = n - 1 segments; a circle has one more, which joins its last particle to the first.
 
-    Per segment (n-1,): rest_length nm, stretch_k kBT/nm^2, bend_k kBT/radian^2, twist_k kBT/radian^2 (0: free to turn),
+    Per segment (s,): rest_length nm, stretch_k kBT/nm^2, bend_k kBT/radian^2, twist_k kBT/radian^2 (0: free to turn),
     rest_twist radian. Per particle (n,): charge e, of beads. Per contact (c,): the two particles (c, 2), contact_k
     kBT/nm^2, contact_distance nm. The rest has the units of `Parameters`.
     """
@@ -181,6 +182,26 @@ class Chain:
     def n(self) -> int:
         """Number of particles."""
         return len(self.core)
+
+    @property
+    def segments(self) -> int:
+        """Number of segments."""
+        return len(self.linker)
+
+    @property
+    def is_circle(self) -> bool:
+        """Whether the last particle is joined to the first."""
+        return self.segments == self.n
+
+    @cached_property
+    def end_of_segment(self) -> NDArray[np.int64]:
+        """Particle (s,) that each segment ends at; it starts at the particle of its own number."""
+        return np.arange(1, self.segments + 1) % self.n
+
+    @cached_property
+    def segment_before(self) -> NDArray[np.int64]:
+        """Segment (n,) that ends at each particle, -1 where none does."""
+        return np.arange(self.n) - 1 if not self.is_circle else (np.arange(self.n) - 1) % self.n
 
     @property
     def shapes(self) -> tuple[Core, ...]:
@@ -249,7 +270,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         length = parameters.rise * steps / segments
         for k in range(beads):
             core.append(0)
-            bp.append(start + steps * (k + skip) / segments)
+            bp.append((start + steps * (k + skip) / segments) % len(fibre.sequence))
             charge.append(parameters.linker_charge * parameters.rise * steps / beads)
         segment.extend((number, length, twist, k < twisted) for k in range(segments))
 
@@ -258,21 +279,25 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
 
     places = fibre.places
     first, last = [place.first_bp for place in places], [place.last_bp for place in places]
-    if not first:  # DNA alone: beads from end to end
+    if not first and fibre.circular:  # a bare circle
+        steps = len(fibre.sequence)
+        add_stretch(0, 0, steps, spacing(steps), spacing(steps), 0, spacing(steps))
+    elif not first:  # DNA alone: beads from end to end
         steps = len(fibre.sequence) - 1
         add_stretch(0, 0, steps, spacing(steps) + 1, spacing(steps), 0, spacing(steps) - 1)
-    elif first[0] > 0:
+    elif first[0] > 0 and not fibre.circular:
         beads = spacing(first[0])
         add_stretch(0, 0, first[0], beads, beads, 0, beads)
     for k, place in enumerate(places):
         core.append(k + 1)
         bp.append(place.middle)
         charge.append(0.0)
-        if k + 1 < len(places):
-            steps = first[k + 1] - last[k]
+        if k + 1 < len(places) or fibre.circular:
+            behind = first[k + 1] if k + 1 < len(places) else first[0] + len(fibre.sequence)
+            steps = behind - last[k]
             beads = max(1, spacing(steps) - 1)
             add_stretch(k + 1, last[k], steps, beads, beads + 1, 1, beads + 1)
-    steps = len(fibre.sequence) - 1 - last[-1] if last else 0
+    steps = len(fibre.sequence) - 1 - last[-1] if last and not fibre.circular else 0
     if steps > 0:
         beads = spacing(steps)
         add_stretch(len(places), last[-1], steps, beads, beads, 1, beads - 1)
@@ -413,15 +438,15 @@ def _overlap(spheres: Array, radius: Array, others: list[tuple[Array, Array]]) -
 
 
 def segment_ends(chain: Chain, position: Array, frame: Array) -> tuple[Array, Array]:
-    """Start (n-1, 3) and end (n-1, 3) of every segment."""
+    """Start (s, 3) and end (s, 3) of every segment."""
     is_core = (chain.core > 0)[:, None]
     leaves, arrives = (np.where(is_core, position + (frame @ chain.joint_point[:, end, :, None])[:, :, 0], position)
                        for end in (0, 1))
-    return leaves[:-1], arrives[1:]
+    return leaves[:chain.segments], arrives[chain.end_of_segment]
 
 
 def over_stretch(chain: Chain, position: Array, frame: Array) -> Array:
-    """Nanometres (n-1,) by which every segment is longer than at rest; negative where it is shorter."""
+    """Nanometres (s,) by which every segment is longer than at rest; negative where it is shorter."""
     start, end = segment_ends(chain, position, frame)
     return np.linalg.norm(end - start, axis=1) - chain.rest_length
 

@@ -40,9 +40,10 @@ def move_weights(chain: Chain) -> NDArray[np.float64]:
     """Probability (6,) of each move of MOVES.
 
     An end pivot moves one of the LONGEST_RANGE particles at either end, at the cost of twenty single cores: a long
-    chain has as few of them as it has ends.
+    chain has as few of them as it has ends, and a circle none.
     """
-    possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, 1, len(chain.beads)]) > 0
+    possible = np.array([len(chain.beads), len(chain.cores), len(chain.cores), 1, not chain.is_circle,
+                         len(chain.beads)]) > 0
     weight = np.where(possible, MOVE_WEIGHT, 0.0)
     weight[PIVOT] *= min(1.0, 2 * LONGEST_RANGE / chain.n)
     return weight / weight.sum()

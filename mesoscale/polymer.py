@@ -225,17 +225,17 @@ def seat(chain: Chain, nodes: Indices, place: Array) -> tuple[Array, Array]:
     for a, b in zip(nodes, nodes[1:], strict=False):
         share = np.cumsum(chain.rest_length[a:b])[:-1] / chain.rest_length[a:b].sum()
         position[a + 1 : b] = leaves[a] + share[:, None] * (arrives[b] - leaves[a])
-    return position, _twisted_frames(chain, position, frame)
+    return position, twisted_frames(chain, position, frame)
 
 
-def _twisted_frames(chain: Chain, position: Array, frame: Array) -> Array:
+def twisted_frames(chain: Chain, position: Array, frame: Array) -> Array:
     """Frames (n, 3, 3) with those of beads along their segments and turned by the rest twist from one to the next."""
     start, end = segment_ends(chain, position, frame)
     tangent = (end - start) / np.maximum(np.linalg.norm(end - start, axis=1), 1e-9)[:, None]
     frame = frame.copy()
     normal = np.cross(tangent[0], np.eye(3)[np.argmin(np.abs(tangent[0]))])
     normal, before = normal / np.linalg.norm(normal), tangent[0]
-    for p in range(chain.n - 1):
+    for p in range(chain.segments):
         if chain.core[p]:
             leaving = frame[p] @ chain.joint_frame[p, 0]
             normal, before = leaving[:, 1], leaving[:, 0]

@@ -99,7 +99,7 @@ def thermal_velocities(chain: Chain, random: np.random.Generator, temperature: f
     spread = np.zeros((7, chain.n + 1))
     spread[:3, :-1] = np.where(core, CORE_MASS, BEAD_MASS) ** -0.5
     spread[3:6, :-1] = np.where(core, CORE_INERTIA**-0.5, 0.0)
-    spread[6, :-2] = np.where(core[:-1], 0.0, BEAD_INERTIA**-0.5)
+    spread[6, : chain.segments] = np.where(core[: chain.segments], 0.0, BEAD_INERTIA**-0.5)
     spread[:3, -1] = WALL_MASS**-0.5
     return np.sqrt(temperature) * spread * random.standard_normal(spread.shape)
 

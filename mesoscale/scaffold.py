@@ -279,30 +279,32 @@ def build_scaffold(
     for number in np.unique(chain.linker):
         segments = np.flatnonzero(chain.linker == number)
         points = np.concatenate([start[segments[:1]], end[segments]])
-        before, after = segments[0], segments[-1] + 1
+        before, after = segments[0], chain.end_of_segment[segments[-1]]
         from_bp = places[chain.core[before] - 1].last_bp if chain.core[before] else 0
         to_bp = places[chain.core[after] - 1].first_bp if chain.core[after] else n - 1
-        inside = slice(from_bp, to_bp + 1)
+        if to_bp < from_bp:  # across the seam of a circle
+            to_bp += n
+        inside = np.arange(from_bp, to_bp + 1) % n
         start_frame = frames[from_bp] if chain.core[before] else None
         if not len(chain.cores):  # DNA alone starts as its first bead lies: tangent, then two normals
             start_frame = frame[0][:, [1, 2, 0]]
         path, turned, twist = _linker_frames(
             points,
             start_frame,
-            frames[to_bp] if chain.core[after] else None,
+            frames[inside[-1]] if chain.core[after] else None,
             to_bp - from_bp,
             (to_bp - from_bp) * natural + float(deviation[segments].sum()),
         )
-        for at, bp, core in ((0, from_bp, before), (-1, to_bp, after)):
+        for at, bp, core in ((0, from_bp, before), (-1, inside[-1], after)):
             if chain.core[core]:
                 apart.append(float(np.linalg.norm(path[at] - origin[bp])))
                 turned_off.append(_angle_between(turned[at], frames[bp]))
         # The ends of the curve are base pairs of the cores and stay as the crystal has them.
         keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] else None)
-        origin[inside][keep], frames[inside][keep] = path[keep], turned[keep]
+        origin[inside[keep]], frames[inside[keep]] = path[keep], turned[keep]
         steps, rise = int(to_bp - from_bp), float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
         linkers.append(
-            {"first_bp": int(from_bp), "last_bp": int(to_bp), "rise": rise, "twist": float(np.degrees(twist)),
+            {"first_bp": int(from_bp), "last_bp": int(inside[-1]), "rise": rise, "twist": float(np.degrees(twist)),
              "contour_excess": steps * (rise - parameters.rise * NM),
              "twist_excess": float(np.degrees(steps * (twist - natural)))}
         )  # fmt: skip
@@ -332,6 +334,7 @@ def build_scaffold(
         observables=fibre_observables(position, core_position)
         | {"joint_gap": max(apart), "joint_turn": max(turned_off)},
         missing=list(fibre.missing),
+        circular=fibre.circular,
         proteins=BoundProteins([one.name for one in fibre.proteins], np.array(
             [one.first_bp for one in fibre.proteins], np.int32), np.array(
             [one.last_bp for one in fibre.proteins], np.int32), np.array([one.reverse for one in fibre.proteins], bool),

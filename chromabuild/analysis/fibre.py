@@ -73,10 +73,11 @@ def base_pair_frames(dna: DnaAtoms) -> tuple[np.ndarray, np.ndarray]:
     return midframe(origin[n:][::-1], frame[n:][::-1] @ FLIP, origin[:n], frame[:n])
 
 
-def stretches(dna: DnaAtoms, core: np.ndarray) -> list[Stretch]:
+def stretches(dna: DnaAtoms, core: np.ndarray, closed: bool = False) -> list[Stretch]:
     """Backbone geometry of every run of base pairs with the same ``core`` (n,): a nucleosome's index, -1 if free.
 
-    The link between two stretches counts with the one that it leads to.
+    The link between two stretches counts with the one that it leads to. ``closed``: the last base pair is followed by
+    the first.
     """
     n = len(core)
     geometry = measure_backbone(dna.bases, dna.sugar, dna.base_atoms, torsions=False)
@@ -88,7 +89,8 @@ def stretches(dna: DnaAtoms, core: np.ndarray) -> list[Stretch]:
         rows = np.concatenate([np.arange(first, end), np.arange(2 * n - end, 2 * n - first)])
         name = f"nucleosome {core[first] + 1}"
         if core[first] < 0:
-            name = "free end" if first == 0 or end == n else f"linker after nucleosome {core[first - 1] + 1}"
+            end_name = "linker beside the seam" if closed else "free end"
+            name = end_name if first == 0 or end == n else f"linker after nucleosome {core[first - 1] + 1}"
         if not np.isfinite(o3_p[rows]).any():
             continue
         result.append(Stretch(
@@ -104,11 +106,11 @@ def step_parameters(origin: np.ndarray, frame: np.ndarray) -> np.ndarray:
     return analyse(origin[:-1], frame[:-1], origin[1:], frame[1:])
 
 
-def topology(origin: np.ndarray, frame: np.ndarray, threads: int = 1) -> dict[str, float]:
-    """Twist and writhe in turns, and their sum, of an open fibre; that of a closed one would be its linking number.
+def topology(origin: np.ndarray, frame: np.ndarray, threads: int = 1, closed: bool = False) -> dict[str, float]:
+    """Twist and writhe in turns, and their sum, of a fibre; that of a closed one is its linking number.
 
-    Long fibres are thinned: the axis goes through every so many base pairs (``axis_spacing``).
+    Long open fibres are thinned: the axis goes through every so many base pairs (``axis_spacing``).
     """
-    every = -(-len(origin) // AXIS_POINTS)
-    turns, coiling = twist(origin, frame, every=every), writhe(origin[::every], threads=threads)
+    every = 1 if closed else -(-len(origin) // AXIS_POINTS)
+    turns, coiling = twist(origin, frame, closed, every), writhe(origin[::every], closed, threads)
     return {"linking_number": turns + coiling, "twist": turns, "writhe": coiling, "axis_spacing": every}

@@ -115,24 +115,35 @@ class FibreAnalysis(FrameAnalysis):
     def _entry_exit(self, duplex: int, dyad: int, axes: list[np.ndarray]) -> float:
         """Degree between the mean axes of ten steps on either side of a nucleosome, both seen as leaving it."""
         first, last = dyad - SITES // 2, dyad + SITES // 2
-        if duplex < 0 or first < WINDOW or last + WINDOW > len(axes[duplex]):
+        if duplex < 0:
             return float("nan")
-        entry, leave = (axes[duplex][rows].sum(axis=0) for rows in (slice(first - WINDOW, first),
-                                                                    slice(last, last + WINDOW)))
+        closed = self.whole.nucleotides.duplexes[duplex].closed
+        if not closed and (first < WINDOW or last + WINDOW > len(axes[duplex])):
+            return float("nan")
+        entry, leave = (axes[duplex].take(np.arange(rows, rows + WINDOW), axis=0, mode="wrap").sum(axis=0)
+                        for rows in (first - WINDOW, last))
         return float(np.degrees(np.arctan2(np.linalg.norm(np.cross(entry, leave)), -(entry @ leave))))
 
     def _linker(self, linker: Linker, helices: list[Helix], axes: list[np.ndarray]) -> tuple[float, float]:
         duplex = self.whole.nucleosomes[linker.before].duplex
-        rows = slice(max(linker.first - 1, 0), linker.last + 1)  # steps from the last wrapped pair to the next one
-        return end_to_end_bend(axes[duplex][rows]), float(helices[duplex].step[rows, 5].sum())
+        steps = helices[duplex].step
+        # From the last wrapped pair to the next one; across the seam of a circle too.
+        rows = np.arange(max(linker.first - 1, 0), linker.last + 1) % len(steps)
+        return end_to_end_bend(axes[duplex][rows]), float(steps[rows, 5].sum())
 
 
 def _linkers(whole: WholeNucleosomes) -> list[Linker]:
-    """Between nucleosomes that follow each other on the same duplex."""
+    """Between nucleosomes that follow each other on the same duplex; in a circle the first follows the last, and the
+    last base pair of that linker is counted on beyond the seam."""
     half, found = SITES // 2, []
     for k, (one, other) in enumerate(zip(whole.nucleosomes[:-1], whole.nucleosomes[1:], strict=True)):
         if one.duplex == other.duplex >= 0:
             found.append(Linker(k, one.dyad + half + 1, max(other.dyad - half - 1, one.dyad + half)))
+    for duplex, pairs in enumerate(whole.nucleotides.duplexes):
+        on = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == duplex]
+        if pairs.closed and on:
+            first, last = whole.nucleosomes[on[0]].dyad + len(pairs.first), whole.nucleosomes[on[-1]].dyad
+            found.append(Linker(on[-1], last + half + 1, max(first - half - 1, last + half)))
     return found
 
 

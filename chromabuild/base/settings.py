@@ -45,9 +45,14 @@ class LocusSection(Section):
     wrapping: Literal["uniform", "width", "thick"] = Field("uniform", description="what is wrapped: wrapped_length on every core; the BED interval, e.g. an MNase fragment, cut to 147; or columns 7 and 8 of BED (thickStart, thickEnd), which may be asymmetric about the dyad and, of nucleosomes with a linker histone, reach 83 bp to either side")
     missing_dimers: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of hexasomes and tetrasomes: nucleosomes whose dyad lies inside lack the H2A-H2B dimer that column 4 names (proximal: on the side of lower positions, of higher ones where column 6 is -; distal; or both), and the DNA that it holds is unwrapped; empty: none")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
-    circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid; without nucleosomes and contacts only")
-    linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA")
+    circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid or a minichromosome; without contacts and other proteins only")
+    linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA, with nucleosomes that whose linkers are nearest to rest")
     overlaps: Literal["shift", "best-score", "draw", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, one of the alternatives drawn by the seed in proportion to their scores, or refuse")
+
+    @property
+    def is_bare_circle(self) -> bool:
+        """Whether it is closed DNA alone, whose path is known."""
+        return self.circular and self.nucleosomes is None
 
 
 class ScaffoldSection(Section):

@@ -62,7 +62,7 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
-    if scaffold.circular:  # its path closes to the last step, and stays
+    if scaffold.circular and not len(scaffold.dyad):  # its path closes to the last step, and stays
         path = RelaxedPath(scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, [], np.zeros(0),
                            np.zeros(0), 0)
     else:
@@ -157,4 +157,4 @@ def relaxed_path(
     return relax_path(
         sequence, scaffold.origin, scaffold.frame, core_origin, core_frame, core_of_bp, position_on_core, path,
         [one.alpha_carbons for one in (*octamers, *(one.protein for one in complexes))], settings.steps,
-        settings.linker_phase_limit, threads, len(scaffold.dyad))
+        settings.linker_phase_limit, threads, len(scaffold.dyad), scaffold.circular)

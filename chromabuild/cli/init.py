@@ -33,7 +33,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where 
              metavar="NUMBERxSEQUENCE:REPEAT", show_default=False,
              help="A regular array, e.g. 12x601:197, or one nucleosome, 1x601:147; its files are written too.")] = None,
          circular: Annotated[bool, typer.Option(
-             "--circular", help="The sequence closes to a circle without nucleosomes, such as a plasmid.")] = False,
+             "--circular", help="The sequence closes to a circle, such as a plasmid or a minichromosome.")] = False,
          region: Annotated[str | None, typer.Option(
              metavar="CHROM:FIRST-LAST", show_default=False,
              help="Place of the locus, cut from a genome's files; from 1.")] = None,
@@ -53,6 +53,7 @@ def init(folder: Annotated[Path, typer.Argument(metavar="[FOLDER]", help="Where 
       chromabuild init my_gene --fasta genome.fa.gz --nucleosomes peaks.narrowPeak --region chrIV:433,501-441,500
       chromabuild init fibre --array 12x601:197
       chromabuild init minicircle --fasta minicircle.fa --circular
+      chromabuild init minichromosome --array 6x601:207 --circular
     """
     from chromabuild.base.settings import parse_override
     from chromabuild.genome.arrays import array_of

@@ -1,16 +1,16 @@
 """The path of the double helix: wrapped on cores, straight, and relaxed between cores.
 
-The chain is a row of rigid nodes, free base pairs and nucleosome cores, joined by base-pair steps with the harmonic
-energy of Olson et al. 1998. ``relax_path`` finds its minimum. Cores and free base pairs are tethered to where the
-scaffold put them: a coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit moves cores
-rather than stretching; but the scaffold alone knows what lies beside a linker, and keeps clear of it.
+The chain is a row, or a circle, of rigid nodes: free base pairs and nucleosome cores. Base-pair steps with the harmonic
+energy of Olson et al. 1998 join them, and ``relax_path`` finds its minimum. Cores and free base pairs are tethered to
+where the scaffold put them: a coarse scaffold fixes them to a few angstrom only, and a linker that does not quite fit
+moves cores rather than stretching; but the scaffold alone knows what lies beside a linker, and keeps clear of it.
 """
 
 import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -215,6 +215,11 @@ class _Chain:
             turned @ self.offset_frame[which],
         )
 
+    @property
+    def node_behind(self) -> np.ndarray:
+        """(s,) the node behind each joint."""
+        return self.node_of_bp[self.joint + 1]
+
     def both_sides(self, origin: np.ndarray, frame: np.ndarray, joint: np.ndarray) -> tuple[tuple, tuple]:
         """The base pairs before and behind the joints, each origins and frames, for given nodes."""
         return self.base_pairs(origin, frame, joint), self.base_pairs(origin, frame, joint + 1)
@@ -259,7 +264,8 @@ def _normal_equations(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Diagonal blocks (nodes, 6, 6), blocks below them (nodes, 6, 6; the last unused) and gradient (nodes, 6), kT.
 
-    A node's unknowns are a translation and a rotation in its own frame. The blocks are those of Gauss and Newton.
+    A node's unknowns are a translation and a rotation in its own frame. The blocks are those of Gauss and Newton; the
+    one in the corner, by which a circle closes, is left out: the matrix only guides the way to the minimum.
     """
     def steps(joints: slice) -> tuple[np.ndarray, ...]:
         joint, deviation = chain.joint[joints], chain.deviation[joints]
@@ -284,11 +290,12 @@ def _normal_equations(
         on_left, on_right, across, pull_left, pull_right = map(
             np.concatenate, zip(*chain.by_chunks(steps), strict=True))
         # Every node has at most one joint on either side, so plain indexing adds up correctly.
+        behind = chain.node_behind
         diagonal[node] += on_left
-        diagonal[node + 1] += on_right
-        below[node] = across
+        diagonal[behind] += on_right
+        below[node] = np.where((behind == node + 1)[:, None, None], across, 0.0)
         gradient[node] += pull_left
-        gradient[node + 1] += pull_right
+        gradient[behind] += pull_right
     # A small motion in the node's own frame moves it by home^T frame in the frame of its home: a rotation, which drops
     # out of the matrix.
     tether = _tether_deviations(chain, origin, frame) * chain.tether
@@ -357,13 +364,13 @@ def _descent(diagonal: np.ndarray, below: np.ndarray, gradient: np.ndarray, past
     return -direction
 
 
-def _retwist(chain: _Chain, run: _FreeRun, turns: float) -> float:
+def _retwist(chain: _Chain, run: _FreeRun, turns: float | None) -> float:
     """Spread twist evenly over free base pairs; the start of every minimisation.
 
     Args:
         chain: changed in place.
         run: the free base pairs.
-        turns: whole turns beyond the number that lies nearest to rest.
+        turns: whole turns beyond the number that lies nearest to rest; None: as many as there are.
 
     Returns:
         The excess over the rest twist that the run must hold, degree; zero for a free end.
@@ -376,7 +383,8 @@ def _retwist(chain: _Chain, run: _FreeRun, turns: float) -> float:
     excess = 0.0
     if all(anchored):
         excess = np.sum(twist) - np.sum(rest)
-        excess += 360.0 * (turns - np.round(excess / 360.0))
+        if turns is not None:
+            excess += 360.0 * (turns - np.round(excess / 360.0))
     turn = np.concatenate([[0.0], np.cumsum(rest + excess / len(rest) - twist)])
     if anchored[1] and not anchored[0]:
         turn -= turn[-1]
@@ -404,6 +412,9 @@ def _chain(
     starts = np.concatenate([[True], ~(wrapped[1:] & (core_of_bp[1:] == core_of_bp[:-1]))])
     node_of_bp = np.cumsum(starts) - 1
     first_bp = np.flatnonzero(starts)
+    if wrapped[0] and core_of_bp[0] == core_of_bp[-1] and node_of_bp[-1] > 0:  # the seam of a circle lies in this core
+        node_of_bp[node_of_bp == node_of_bp[-1]] = 0
+        first_bp = first_bp[:-1]
     core_node = {int(core_of_bp[k]): int(node_of_bp[k]) for k in first_bp if wrapped[k]}
     nodes = np.array([core_node[k] for k in range(len(core_origin))], dtype=int)
 
@@ -427,13 +438,16 @@ def _chain(
     )  # fmt: skip
 
 
-def _relax_roughly(chain: _Chain, runs: Sequence[_FreeRun], phase_limit: float) -> None:
-    """Minimise roughly, from evenly spread twist; leaves the better direction of every linker's twist in the chain."""
-    excess = {run: _retwist(chain, run, turns=0.0) for run in runs}
+def _relax_roughly(chain: _Chain, runs: Sequence[_FreeRun], phase_limit: float, circular: bool) -> None:
+    """Minimise roughly, from evenly spread twist; leaves the better direction of every linker's twist in the chain.
+
+    In a circle linkers keep their turns: together they are its linking number.
+    """
+    excess = {run: _retwist(chain, run, turns=None if circular else 0.0) for run in runs}
     start = chain.frame.copy()
     _minimise(chain, ROUGHLY)
     # Close to half a turn of excess the other direction may be cheaper: try it for those, and keep what costs less.
-    doubtful = [run for run in runs if abs(excess[run]) > 120.0]
+    doubtful = [run for run in runs if abs(excess[run]) > 120.0 and not circular]
     if doubtful:
         first_try = (chain.origin.copy(), chain.frame.copy())
         cost = {run: _linker_report(chain, run, phase_limit).cost_kt for run in doubtful}
@@ -464,6 +478,7 @@ def relax_path(
     phase_limit: float = PHASE_LIMIT,
     threads: int = 1,
     nucleosomes: int | None = None,
+    circular: bool = False,
 ) -> RelaxedPath:
     """Base-pair frames of a whole fibre with elastic linkers between cores.
 
@@ -485,6 +500,8 @@ def relax_path(
         threads: the result does not depend on it.
         nucleosomes: how many of the cores, the first ones, give base pairs to strained linkers; default all. The
             others, proteins, hold theirs.
+        circular: whether the last base pair is followed by the first, with a linker in between; linkers then keep the
+            turns that the scaffold gives them.
 
     Returns:
         The relaxed path, with a report on every linker. One whose twist would cost more than ``PEELING_COST`` takes
@@ -496,6 +513,13 @@ def relax_path(
     """
     path = crystal_path() if path is None else path
     nucleosomes = len(core_origin) if nucleosomes is None else nucleosomes
+    # Base pairs of a circle are counted from the middle of a core: then every linker is one run of them.
+    seam = int(np.flatnonzero(core_of_bp == 0)[np.sum(core_of_bp == 0) // 2]) if circular else 0
+    sequence, origin, frame, core_of_bp, position_on_core = (
+        np.roll(part, -seam, axis=0) for part in (sequence, origin, frame, core_of_bp, position_on_core))
+
+    def from_seam(bp: int) -> int:
+        return (bp + seam) % len(sequence)
 
     def chain_of(core_of_bp: np.ndarray) -> _Chain:
         return _chain(sequence, origin, frame, core_origin, core_frame, core_of_bp, position_on_core, path, histones,
@@ -518,7 +542,7 @@ def relax_path(
 
     wrapped_on, core_of_bp = core_of_bp, core_of_bp.copy()
     chain, runs = chain_of(core_of_bp), _free_runs(core_of_bp)
-    _relax_roughly(chain, runs, phase_limit)
+    _relax_roughly(chain, runs, phase_limit, circular)
     strained = [linker for linker in reports(chain, runs) if linker.phase_cost_kt > PEELING_COST]
     for _ in range(MOST_PEELINGS):
         if strained:
@@ -532,12 +556,14 @@ def relax_path(
     for linker in strained:
         free = linker.first_bp + np.flatnonzero(wrapped_on[linker.first_bp : linker.last_bp + 1] < 0)
         raise BadInputError(
-            f"the linker of base pairs {free[0]}..{free[-1]} cannot be built: it is stretched by "
+            f"the linker of base pairs {from_seam(free[0])}..{from_seam(free[-1])} cannot be built: it is stretched by "
             f"{100 * linker.stretch:.1f} % and a step deviates by {linker.largest_z:.1f} standard deviations, with "
             "the ends of its nucleosomes unwrapped; run more scaffold sweeps, or move one of its dyads by a few base "
             "pairs" + (f" ({linker.offered_shift:+d} brings it into phase)" if linker.offered_shift else "")
         )
-    final_origin, final_frame = chain.base_pairs(chain.origin, chain.frame, np.arange(len(sequence)))
+    final_origin, final_frame = (np.roll(part, seam, axis=0) for part in chain.base_pairs(
+        chain.origin, chain.frame, np.arange(len(sequence))))
+    linkers = [replace(one, first_bp=from_seam(one.first_bp), last_bp=from_seam(one.last_bp)) for one in linkers]
     core = chain.core
     turned = Rotation.from_matrix(chain.home_back[core] @ chain.frame[core]) if len(core) else None
     return RelaxedPath(

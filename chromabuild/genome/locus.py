@@ -21,6 +21,7 @@ from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve
 from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.region import Region
+from chromabuild.genome.seam import check_room_at_seam, check_seam
 from chromabuild.genome.wrapping import Wrapping
 from mesoscale.fibre import Adjustment, Contact, Fibre
 
@@ -53,7 +54,7 @@ class Locus:
     circular: bool = False
     """Whether the last base pair is followed by the first."""
     linking_number: int | None = None
-    """Of a circle; None: the nearest to relaxed DNA."""
+    """Of a circle; None: the nearest to relaxed DNA, or that whose linkers are nearest to rest."""
     warnings: tuple[str, ...] = ()
     """What of the input does not look right; it is used all the same."""
     proteins: tuple[ProteinSite, ...] = ()
@@ -125,6 +126,8 @@ class Locus:
             adjustments=self.adjustments,
             ends=ends if set(ends) - {(half, half)} else (),
             missing=missing if any(missing) else (),
+            circular=self.circular,
+            linking_number=self.linking_number,
         )
 
 
@@ -142,7 +145,9 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
     length = len(sequence)
     is_cut = section.region is not None
     used = RecordsUsed()
-    if section.circular or section.nucleosomes is None:
+    if section.circular:
+        _check_circle(section, length)
+    if section.nucleosomes is None:
         return _bare(section, chromosome, start, sequence, used)
     found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section), used)
     if section.missing_dimers is not None:
@@ -154,13 +159,17 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
             "extend the sequence"
         )
     crossing: list[Adjustment] = []
-    if is_cut:
+    if is_cut and not section.circular:
         found, crossing = without_crossing(found, start, length)
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
     warning = dyad_phase(sequence, [n.dyad for n in found]).warning
+    if section.circular:
+        check_seam(found, section, length)
     nucleosomes, changes = resolve_overlaps(found, section, start, length, seed)
+    if section.circular:
+        check_room_at_seam(nucleosomes, section, length)
     proteins = _proteins(section, chromosome, start, length, [
         (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes], used)
     contacts, ignored = _contacts(section, chromosome, start, start + length, used)
@@ -174,6 +183,8 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
         contacts=tuple(contacts),
         adjustments=(*crossing, *changes),
         ignored_contacts=tuple(ignored),
+        circular=section.circular,
+        linking_number=section.linking_number,
         warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
         proteins=proteins,
         records_used=used.partly(),
@@ -191,15 +202,21 @@ def _proteins(section: LocusSection, chromosome: str, start: int, length: int, n
     return tuple(sites)
 
 
+def _check_circle(section: LocusSection, length: int) -> None:
+    """Raise BadInputError for what a circle cannot have, and for one that is too short."""
+    for key in ("contacts", "proteins", *(("missing_dimers",) if section.nucleosomes is None else ())):
+        if getattr(section, key) is not None:
+            raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
+    if length < SHORTEST_CIRCLE:
+        raise BadInputError(f"{section.fasta}: {length} bp of sequence are fewer than the {SHORTEST_CIRCLE} that a "
+                            "circle is built of: extend the sequence")
+
+
 def _bare(section: LocusSection, chromosome: str, start: int, sequence: str, used: RecordsUsed) -> Locus:
     """DNA alone, linear or closed."""
-    for key in ("nucleosomes", "contacts", "proteins", "missing_dimers"):
-        if section.circular and getattr(section, key) is not None:
-            raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
-    least = SHORTEST_CIRCLE if section.circular else SHORTEST_DNA
-    if len(sequence) < least:
-        raise BadInputError(f"{section.fasta}: {len(sequence)} bp of sequence are fewer than the {least} that "
-                            f"{'a circle' if section.circular else 'DNA'} is built of: extend the sequence")
+    if len(sequence) < SHORTEST_DNA:
+        raise BadInputError(f"{section.fasta}: {len(sequence)} bp of sequence are fewer than the {SHORTEST_DNA} that "
+                            "DNA is built of: extend the sequence")
     contacts, ignored = _contacts(section, chromosome, start, start + len(sequence), used)
     proteins = _proteins(section, chromosome, start, len(sequence), [], used)
     return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),

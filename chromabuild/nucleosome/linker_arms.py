@@ -60,7 +60,9 @@ def _check_room(fibre: Fibre, nucleosomes: Sequence[Nucleosome], ends: list[tupl
               for one, (before, after) in zip(nucleosomes, ends, strict=True)]
     bodies += [(one.first_bp, one.last_bp, False, one) for one in fibre.proteins]
     bodies.sort(key=lambda body: body[0])
-    for (_, last, held, one), (first, _, other_held, other) in zip(bodies, bodies[1:], strict=False):
+    first, *others = bodies[0]
+    behind = bodies[1:] + ([(first + len(fibre.sequence), *others)] if fibre.circular else [])
+    for (_, last, held, one), (first, _, other_held, other) in zip(bodies, behind, strict=False):
         if (held or other_held) and first - last - 1 < least:
             own = one if isinstance(one, Nucleosome) else other
             room = first - last - 1

@@ -20,6 +20,7 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.proteins.complex import Complex
+from mesoscale.circle import ring
 from mesoscale.cores import crystal_path
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, body_points, build_chain, straight_conformation
@@ -55,7 +56,7 @@ def solute_extent(config: Settings, fibre: Fibre, octamers: list[Octamer], compl
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         extent = _extent_of_fold(config, octamers, complexes, scaffold, is_new=folded is not None)
         return extent, "a fold like that of the build" if folded else "scaffold.h5"
-    if config.locus.circular:
+    if config.locus.is_bare_circle:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
         return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
     return _extent_by_law(config, fibre)
@@ -65,7 +66,7 @@ def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) ->
     """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
     scaffold = config.scaffold
     packed = scaffold.is_packed and nucleosomes > 1
-    if config.solvate.box or scaffold.container or packed or config.locus.circular:
+    if config.solvate.box or scaffold.container or packed or config.locus.is_bare_circle:
         return True
     names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
@@ -74,7 +75,7 @@ def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) ->
 def _extent_of_fold(config: Settings, octamers: list[Octamer], complexes: list[Complex], scaffold: Scaffold,
                     is_new: bool) -> np.ndarray:
     placed = scaffold
-    if is_new and not scaffold.circular:
+    if is_new and not (scaffold.circular and not len(scaffold.dyad)):
         placed = relaxed_path(scaffold, base_index(scaffold.base), config.build, octamers, complexes=complexes)
         octamers = [*octamers, *(one.protein for one in complexes)]
     dna, along = placed.origin, np.abs(placed.frame[:, :, 2])  # a base pair is a disc
@@ -103,14 +104,14 @@ def _extent_by_law(config: Settings, fibre: Fibre) -> tuple[np.ndarray, str]:
     radius = config.scaffold.confinement_radius
     sphere = 20 * radius + 2 * CORE_REACH if radius else np.inf
     if straight.max() <= sphere:
-        return straight, "the fibre with straight linkers"
+        return straight, "the ring that it begins as" if fibre.circular else "the fibre with straight linkers"
     return np.minimum(straight, sphere), "scaffold.confinement_radius"
 
 
 def _straight(config: Settings, fibre: Fibre) -> np.ndarray:
-    """With straight linkers."""
+    """With straight linkers, of a circle on a ring."""
     chain = build_chain(fibre, Parameters(temperature=config.scaffold.temperature, salt=config.scaffold.salt))
-    position, frame = straight_conformation(chain)
+    position, frame = ring(chain) if chain.is_circle else straight_conformation(chain)
     path, _ = crystal_path(fibre.wrapped_length)
     dna = np.concatenate([position[chain.beads], *(
         position[p] + path @ frame[p].T for p in chain.cores if chain.shape_of(p).is_nucleosome)])

@@ -84,7 +84,7 @@ def _candidates(config: Settings, nucleosomes: int) -> Iterator[dict[str, object
     if solvate.box is not None:
         return
     if nucleosomes < 2:
-        if nucleosomes == 0 and scaffold.packing == "free" and not config.locus.circular:
+        if nucleosomes == 0 and scaffold.packing == "free" and not config.locus.is_bare_circle:
             yield {"scaffold.packing": "compact"}
         return
     has_walls = scaffold.container or scaffold.confinement_radius

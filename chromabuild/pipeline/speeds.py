@@ -113,7 +113,7 @@ def folding_seconds(config: Settings, nucleosomes: int, base_pairs: int) -> floa
     """Of the sampling and what goes before and after, on one core of the reference."""
     section = config.scaffold
     particles = nucleosomes + max(0, base_pairs - WRAPPED * nucleosomes) / BEAD
-    if config.locus.circular:
+    if config.locus.is_bare_circle:
         return 0.0
     if nucleosomes < 2:
         return section.sweeps * (SWEEP + LONE * particles)

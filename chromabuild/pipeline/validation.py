@@ -72,16 +72,25 @@ def check_settings(config: Settings) -> None:
 def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
     """Raises BadInputError for a locus that cannot be folded or built: marks, acetylated stretches, circles, more
     nucleosomes than there are names."""
-    from chromabuild.api import fibre_of
+    from chromabuild.api import fibre_of, fibre_parameters
     from chromabuild.build.duplex import check_circle
     from chromabuild.dna.curve import circular_path
     from chromabuild.nucleosome.octamer import histone_segid
+    from mesoscale.circle import LinkingNumberError, check_linking_number
+    from mesoscale.model import build_chain
 
-    fibre_of(locus, config)
+    fibre = fibre_of(locus, config)
     histone_segid(len(locus.nucleosomes) - 1, "A")
     if locus.circular:
-        circular_path(len(locus.sequence), locus.linking_number)
         check_circle(len(locus.sequence))
+    if locus.circular and not locus.nucleosomes:
+        circular_path(len(locus.sequence), locus.linking_number)
+    elif locus.circular:
+        parameters = fibre_parameters(config, fibre)
+        try:
+            check_linking_number(fibre, build_chain(fibre, parameters), parameters)
+        except LinkingNumberError as error:
+            raise BadInputError(f"locus.linking_number: {error}") from None
 
 
 def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:

@@ -23,11 +23,11 @@ def dna_section(folder: Path, path: Path | None) -> str:
     if dna is None or len(dna.bases) != 2 * len(scaffold.base):
         return ""
     origin, frame = fibre.base_pair_frames(dna)
-    found = fibre.stretches(dna, scaffold.nucleosome)
+    found = fibre.stretches(dna, scaffold.nucleosome, scaffold.circular)
     parts = [_lead(found)] if found else []
     if len(scaffold.dyad):
         parts.append(_nucleosome_plot(origin, frame, int(first[0]), int(last[0]), int(scaffold.dyad[0])))
-    parts += [_topology_table(origin, frame, first, last), _stretch_table(found)]
+    parts += [_topology_table(origin, frame, scaffold), _stretch_table(found)]
     return "".join(parts)
 
 
@@ -53,10 +53,12 @@ def _nucleosome_plot(origin: np.ndarray, frame: np.ndarray, first: int, last: in
             + figure(turn, "Twist along the first nucleosome.", "nucleosome twist") + "</div>")
 
 
-def _topology_table(origin: np.ndarray, frame: np.ndarray, first: np.ndarray, last: np.ndarray) -> str:
+def _topology_table(origin: np.ndarray, frame: np.ndarray, scaffold: Scaffold) -> str:
     """Of the fibre, and the mean of its nucleosomes."""
-    whole = fibre.topology(origin, frame)
-    rows = [("whole fibre", len(origin), whole["linking_number"], whole["twist"], whole["writhe"])]
+    first, last = scaffold.first_bp, scaffold.last_bp
+    whole = fibre.topology(origin, frame, closed=scaffold.circular)
+    name = "circle" if scaffold.circular else "whole fibre"
+    rows = [(name, len(origin), whole["linking_number"], whole["twist"], whole["writhe"])]
     if len(first):
         wrapped = [fibre.topology(origin[a : b + 1], frame[a : b + 1])
                    for a, b in zip(first[:20], last[:20], strict=True)]
@@ -68,8 +70,9 @@ def _topology_table(origin: np.ndarray, frame: np.ndarray, first: np.ndarray, la
     axis = "every base pair" if spacing == 1 else f"one in {spacing} base pairs"
     return ("<h3>Twist and writhe</h3>" + html.table(
         ("stretch", "base pairs", "Lk = Tw + Wr, turns", "twist Tw, turns", "writhe Wr, turns"), rows,
-        note=f"For information. The axis goes through the origin of {axis}; the ends are open, so that Lk need not be "
-             "whole."))
+        note=f"For information. The axis goes through the origin of {axis}" + (
+            "; Lk of a circle is its linking number." if scaffold.circular else
+            "; the ends are open, so that Lk need not be whole.")))
 
 
 def _stretch_table(found: list[fibre.Stretch]) -> str:

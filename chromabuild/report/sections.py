@@ -194,12 +194,13 @@ def _linkers(scaffold: Scaffold) -> list[tuple]:
     bound = scaffold.proteins
     held += [] if bound is None else zip(bound.first_bp.tolist(), bound.last_bp.tolist(), bound.name, strict=True)
     held.sort()
-    ends = [0, *(last for _, last, _ in held)], [*(first for first, *_ in held), len(origin) - 1]
+    n, closed = len(origin), scaffold.circular and bool(held)
+    ends = [0, *(last for _, last, _ in held)], [*(first for first, *_ in held), n + held[0][0] if closed else n - 1]
     rows = []
     for k, (start, end) in enumerate(zip(*ends, strict=True)):
-        if end > start:
-            chord = float(np.linalg.norm(origin[end] - origin[start]))
-            step = laid_out.get((start, end), {})
+        if end > start and not (closed and k == 0):  # which is part of the linker across the seam
+            chord = float(np.linalg.norm(origin[end % n] - origin[start]))
+            step = laid_out.get((start, end % n), {})
             where = "before the first" if k == 0 else f"after {held[k - 1][2]}"
             rows.append((where, end - start, chord, chord / (3.34 * (end - start)), step.get("rise"),
                          step.get("twist")))

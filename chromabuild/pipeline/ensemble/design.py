@@ -162,7 +162,8 @@ def make_design(config: Settings) -> Design:
     """
     locus, section = load_locus(config.locus, config.seed), config.ensemble
     if locus.circular:
-        raise BadInputError("locus.circular: a circle is not folded, and has no ensemble: use `chromabuild all`")
+        raise BadInputError("locus.circular: a circle has no contacts to share out, and no ensemble: use `chromabuild "
+                            "all`, with a seed and an output folder for each fold")
     if section.slope_to <= section.slope_from:
         raise BadInputError(f"ensemble.slope_to = {section.slope_to} is not beyond slope_from = {section.slope_from}: "
                             "give a longer distance")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from chromabuild.base.errors import ClashesRemainError
+from chromabuild.base.errors import BadInputError, ClashesRemainError
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages.stage import Job, Stage
 
@@ -33,7 +33,7 @@ def run(job: Job) -> Summary:
     scaffold = fold(locus, job.config, threads=job.threads, progress=job.progress,
                     trajectory=job.folder / "scaffold_trajectory.h5")
     fibre = fibre_of(locus, job.config)
-    charges = [] if scaffold.circular else with_core_charges(fibre, job.config)[1]
+    charges = with_core_charges(fibre, job.config)[1]
     scaffold.provenance = job.provenance | ({"core_charges": charges} if charges else {})
     scaffold.write(job.folder / "scaffold.h5")
     write_contact_map(scaffold.contact_map, scaffold.contact_resolution, scaffold.chromosome, locus.start, job.folder)
@@ -41,7 +41,7 @@ def run(job: Job) -> Summary:
         raise ClashesRemainError(f"{scaffold.floor_violations} pairs of DNA and cores overlap in the folded fibre, by "
                                  f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
-    return locus.summary() | (_linking(scaffold, job.threads) if scaffold.circular else {}) | {
+    return locus.summary() | (_linking(scaffold, locus.linking_number, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone),
         **({"linker_arms_held": arms} if (arms := held_arms(fibre)) else {}),
@@ -53,16 +53,29 @@ def run(job: Job) -> Summary:
         "core_charges": charges, "contact_distances": scaffold.contacts}
 
 
-def _linking(scaffold: "Scaffold", threads: int) -> Summary:
-    """How often the strands of a circle turn about each other, how often they would at rest, and the superhelical
-    density."""
+def _linking(scaffold: "Scaffold", wanted: int | None, threads: int) -> Summary:
+    """How often the strands of a circle turn about each other, how often those of bare DNA would at rest, the
+    superhelical density, and with nucleosomes the turns by which linkers are overwound.
+
+    Raises BadInputError for a knot, and where squeezing has led DNA through DNA.
+    """
     from chromabuild.dna.curve import TWIST
+    from chromabuild.dna.knot import knot_determinant
     from chromabuild.dna.linking import twist, writhe
 
     number = round(twist(scaffold.origin, scaffold.frame, closed=True) + writhe(scaffold.origin, True, threads))
     relaxed = len(scaffold.base) * TWIST / 360.0
-    return {"linking_number": number, "relaxed_turns": round(relaxed, 2),
+    told = {"linking_number": number, "relaxed_turns": round(relaxed, 2),
             "superhelical_density": round((number - relaxed) / relaxed, 4) + 0.0}
+    if not len(scaffold.dyad):
+        return told
+    if (knot := knot_determinant(scaffold.origin)) != 1 or wanted not in (None, number):
+        found = f"a linking number of {number}" if knot == 1 else f"a knot (determinant {knot})"
+        raise BadInputError(f"the circle is folded to {found}: try another --seed, or more room (scaffold.packing: "
+                            "free, choose: last)")
+    return told | {"linking_difference": round(number - relaxed, 2),
+                   "linking_difference_a_nucleosome": round((number - relaxed) / len(scaffold.dyad), 2),
+                   "linker_overwinding_turns": round(sum(one["twist_excess"] for one in scaffold.linkers) / 360.0, 3)}
 
 
 def _at_rest(rest: bool) -> str:

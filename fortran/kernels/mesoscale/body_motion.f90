@@ -29,7 +29,7 @@ contains
         inverse_mass(4:6, p) = 1 / core_inertia
       else
         inverse_mass(1:3, p) = 1 / bead_mass
-        if (p < self%n) inverse_mass(7, p) = 1 / bead_inertia
+        if (p <= self%n_segments) inverse_mass(7, p) = 1 / bead_inertia
       end if
     end do
     if (walls_move) inverse_mass(1:3, self%n + 1) = 1 / wall_mass
@@ -60,7 +60,7 @@ contains
     end do
     !$omp end do
     !$omp do schedule(static)
-    do p = 1, self%n - 1
+    do p = 1, self%n_segments
       call refresh_segment(self, p)
     end do
     !$omp end do

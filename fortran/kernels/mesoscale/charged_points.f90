@@ -5,7 +5,7 @@ module charged_points
   use chain_model, only: chains_t
   use core_field, only: field_slope_at, n_parts
   use fibre_grid, only: grid_t, make_grid, points_near
-  use fibre_model, only: fibre_t, dna, core_site, bead_bead, bead_site, site_site, n_kinds, worth_threads
+  use fibre_model, only: fibre_t, are_neighbours, dna, core_site, bead_bead, bead_site, site_site, n_kinds, worth_threads
   use floor_pairs, only: skin, n_shares
   use growing_list, only: append
   use iso_fortran_env, only: int32, real64
@@ -153,7 +153,7 @@ contains
         if (j >= i) cycle
         d = self%position(:, i) - self%position(:, j)
         if (dot_product(d, d) >= reach**2) cycle
-        if (.not. left_out(chains, self, j, i)) call append(share%pair, share%pairs, [j, i])
+        if (.not. left_out(fibre, chains, self, j, i)) call append(share%pair, share%pairs, [j, i])
       end do
       call points_near(core_grid, self%position(:, i), reach + fibre%site_reach, found, count)
       do k = 1, count
@@ -162,7 +162,7 @@ contains
           if (i > self%n_tail) cycle
           if (chains%first(chains%chain_of_bead(i)) == i) cycle
         else if (self%core(i) == 0) then
-          if (abs(fibre%core_particle(c) - self%particle(i)) < 2) cycle
+          if (are_neighbours(fibre, fibre%core_particle(c), self%particle(i))) cycle
         end if
         d = self%position(:, i) - self%listed_core(:, c)
         if (dot_product(d, d) < (reach + fibre%site_reach)**2) call append(share%meeting, share%meetings, [i, c])
@@ -171,7 +171,8 @@ contains
   end subroutine list_share
 
   !> Pairs that have no energy: neighbours in a chain or in the fibre, and what one core holds in place. j < i.
-  pure function left_out(chains, self, j, i) result(out)
+  pure function left_out(fibre, chains, self, j, i) result(out)
+    type(fibre_t), intent(in) :: fibre
     type(chains_t), intent(in) :: chains
     type(points_t), intent(in) :: self
     integer(int32), intent(in) :: j, i
@@ -184,7 +185,7 @@ contains
       out = j > self%n_tail
       if (.not. out) out = chains%first(chains%chain_of_bead(j)) == j
     else if (j > self%n_tail + self%n_head) then
-      out = self%particle(i) - self%particle(j) < 2
+      out = are_neighbours(fibre, self%particle(i), self%particle(j))
     end if
   end function left_out
 

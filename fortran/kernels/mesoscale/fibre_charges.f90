@@ -1,7 +1,8 @@
 !> Electrostatics and excluded volume of two particles of a fibre, with the sites and limbs that cores carry.
 module fibre_charges
   use core_field, only: field_at, n_parts
-  use fibre_model, only: fibre_t, n_terms, electrostatic, excluded, dna, core_site, bead_bead, bead_site, site_site
+  use fibre_model, only: fibre_t, are_neighbours, n_terms, electrostatic, excluded, dna, core_site, bead_bead, bead_site, &
+    site_site
   use iso_fortran_env, only: int32, real64
   implicit none
   private
@@ -31,7 +32,7 @@ contains
       if (self%core(q) /= 0) call add_limbs(self, q, p, energy)
       if (self%core(p) /= 0 .and. self%core(q) /= 0) call add_limb_pairs(self, self%core(p), self%core(q), energy)
     end if
-    if (abs(p - q) < 2) return
+    if (are_neighbours(self, p, q)) return
     core_p = self%core(p)
     core_q = self%core(q)
     reach = self%cutoff

@@ -8,7 +8,8 @@ module fibre_energy
   use contact_wells, only: closeness
   use fibre_charges, only: add_charged_pair
   use fibre_floors, only: range_floor, segment_segment_floor, segment_core_floor, core_core_floor
-  use fibre_model, only: fibre_t, worth_threads, n_terms, stretch, bend, twist, floor_, restraint, confinement
+  use fibre_model, only: fibre_t, around, is_among, particle_after, segment_before, worth_threads, n_terms, stretch, &
+    bend, twist, floor_, restraint, confinement
   use geometry, only: angle, cross, transported
   use iso_fortran_env, only: int32, real64
   implicit none
@@ -25,19 +26,25 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
     real(real64) :: energy(n_terms)
-    integer(int32) :: p, s, low, high
+    integer(int32) :: p, s, low, high, end_
     energy = 0
-    ! Bonded terms change only at the two ends of the range.
-    low = max(1, first - 2)
-    high = min(self%n, first + 1)
+    ! Bonded terms change only at the two ends of the range; those of a circle that is moved whole but for one particle
+    ! meet.
+    low = first - 2
+    end_ = low + self%n - 1
+    if (.not. self%is_circle) then
+      low = max(1, low)
+      end_ = self%n
+    end if
+    high = min(end_, first + 1)
     do s = low, high
-      call add_bonded(self, s, energy)
+      call add_bonded(self, around(self, s), energy)
     end do
-    do s = max(high + 1, last - 1), min(self%n, last + 1)
-      call add_bonded(self, s, energy)
+    do s = max(high + 1, last - 1), min(end_, last + 1)
+      call add_bonded(self, around(self, s), energy)
     end do
     do p = first, last
-      energy(confinement) = energy(confinement) + confinement_energy(self, p)
+      energy(confinement) = energy(confinement) + confinement_energy(self, around(self, p))
     end do
     energy(restraint) = contact_energy(self, first, last) + wells_energy(self, first, last)
     energy(floor_) = range_floor(self, first, last)
@@ -75,7 +82,7 @@ contains
       call add_charged_pair(self, p, q, energy)
       if (self%core(p) /= 0 .and. self%core(q) /= 0) energy(floor_) = energy(floor_) + core_core_floor(self, p, q)
     end do
-    if (p == self%n) return
+    if (p > self%n_segments) return
     do q = 1, p - 1
       energy(floor_) = energy(floor_) + segment_segment_floor(self, p, q)
     end do
@@ -89,26 +96,29 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: p
     real(real64), intent(inout) :: energy(n_terms)
-    if (p < self%n) then
+    integer(int32) :: s
+    s = segment_before(self, p)
+    if (p <= self%n_segments) then
       energy(stretch) = energy(stretch) + 0.5_real64 * self%stretch_k(p) * (self%length(p) - self%rest_length(p))**2
       energy(twist) = energy(twist) + twist_energy_at(self, p)
     end if
     if (self%core(p) /= 0) then
-      if (p < self%n) energy(bend) = energy(bend) &
+      if (p <= self%n_segments) energy(bend) = energy(bend) &
         + 0.5_real64 * self%bend_k(p) * angle(self%exit_frame(:, 1, p), self%direction(:, p))**2
-      if (p > 1) energy(bend) = energy(bend) &
-        + 0.5_real64 * self%bend_k(p - 1) * angle(self%direction(:, p - 1), self%entry_frame(:, 1, p))**2
-    else if (p > 1 .and. p < self%n) then
-      energy(bend) = energy(bend) + 0.25_real64 * (self%bend_k(p - 1) + self%bend_k(p)) &
-        * angle(self%direction(:, p - 1), self%direction(:, p))**2
+      if (s > 0) energy(bend) = energy(bend) &
+        + 0.5_real64 * self%bend_k(s) * angle(self%direction(:, s), self%entry_frame(:, 1, p))**2
+    else if (s > 0 .and. p <= self%n_segments) then
+      energy(bend) = energy(bend) + 0.25_real64 * (self%bend_k(s) + self%bend_k(p)) &
+        * angle(self%direction(:, s), self%direction(:, p))**2
     end if
   end subroutine add_bonded
 
-  !> Twist between the frame leaving particle p and the frame arriving at p+1.
+  !> Twist between the frame leaving particle p and the frame arriving at the next.
   pure function twist_energy_at(self, p) result(energy)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: p
     real(real64) :: energy, b(3), c(3), b_next(3), c_next(3), deviation
+    integer(int32) :: q
     energy = 0
     if (self%twist_k(p) <= 0) return
     if (self%core(p) /= 0) then
@@ -118,12 +128,13 @@ contains
       b = self%frame(:, 2, p)
       c = self%frame(:, 3, p)
     end if
-    if (self%core(p + 1) /= 0) then
-      b_next = self%entry_frame(:, 2, p + 1)
-      c_next = self%entry_frame(:, 3, p + 1)
+    q = particle_after(self, p)
+    if (self%core(q) /= 0) then
+      b_next = self%entry_frame(:, 2, q)
+      c_next = self%entry_frame(:, 3, q)
     else
-      b_next = self%frame(:, 2, p + 1)
-      c_next = self%frame(:, 3, p + 1)
+      b_next = self%frame(:, 2, q)
+      c_next = self%frame(:, 3, q)
     end if
     deviation = atan2(dot_product(c, b_next) - dot_product(b, c_next), dot_product(b, b_next) + dot_product(c, c_next)) &
       - self%rest_twist(p)
@@ -139,8 +150,8 @@ contains
     integer(int32) :: i
     energy = 0
     do i = 1, size(self%contact, 2)
-      if ((self%contact(1, i) >= first .and. self%contact(1, i) <= last) &
-        .neqv. (self%contact(2, i) >= first .and. self%contact(2, i) <= last)) energy = energy + one_contact(self, i)
+      if (is_among(self, self%contact(1, i), first, last) .neqv. is_among(self, self%contact(2, i), first, last)) &
+        energy = energy + one_contact(self, i)
     end do
   end function contact_energy
 
@@ -153,7 +164,11 @@ contains
     energy = 0
     if (size(self%well_partner) == 0) return
     do p = first, last
-      energy = energy + wells_between(self, p, 1, first - 1) + wells_between(self, p, last + 1, self%n)
+      if (last > self%n) then   ! on beyond the last particle of a circle
+        energy = energy + wells_between(self, around(self, p), last + 1 - self%n, first - 1)
+      else
+        energy = energy + wells_between(self, p, 1, first - 1) + wells_between(self, p, last + 1, self%n)
+      end if
     end do
   end function wells_energy
 

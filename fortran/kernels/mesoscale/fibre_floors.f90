@@ -1,7 +1,8 @@
 !> The geometric floor of a fibre: capsules of linker DNA and spheres of cores push each other apart where they overlap.
 module fibre_floors
   use fibre_grid, only: points_near
-  use fibre_model, only: fibre_t, are_close_in_chain, continued_end
+  use fibre_model, only: fibre_t, are_close_in_chain, around, continued_end, counted_from, first_segment, is_among, &
+    last_segment
   use geometry, only: closest_points
   use iso_fortran_env, only: int32, real64
   implicit none
@@ -17,44 +18,47 @@ contains
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: first, last
     real(real64) :: energy
-    integer(int32) :: s, t, p, q, k, count, found(self%n)
+    integer(int32) :: i, j, s, t, p, q, k, count, found(self%n)
     real(real64) :: middle(3), reach
     logical :: s_bridges
     energy = 0
     if (self%floor_k <= 0) return
     ! Segments first-1 and last bridge to what stands still: they change against everything.
-    do s = max(1, first - 1), min(self%n - 1, last)
-      s_bridges = s == first - 1 .or. s == last
+    do i = first_segment(self, first), last_segment(self, last)
+      s = around(self, i)
+      s_bridges = i == first - 1 .or. i == last
       middle = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s))
       reach = 0.5_real64 * self%length(s) + self%dna_radius
       call points_near(self%segment_grid, middle, reach + self%dna_radius + 0.5_real64 * longest_segment, found, count)
       do k = 1, count
         t = found(k)
-        if (t >= first - 1 .and. t <= last) then
-          if (t >= s) cycle
-          if (.not. (s_bridges .or. t == first - 1)) cycle
+        j = counted_from(self, t, first - 1)
+        if (j >= first - 1 .and. j <= last) then
+          if (j >= i) cycle
+          if (.not. (s_bridges .or. j == first - 1)) cycle
         end if
         energy = energy + segment_segment_floor(self, s, t)
       end do
       call points_near(self%core_grid, middle, reach + self%sphere_reach, found, count)
       do k = 1, count
         p = self%core_particle(found(k))
-        if (p >= first .and. p <= last .and. .not. s_bridges) cycle
+        if (is_among(self, p, first, last) .and. .not. s_bridges) cycle
         energy = energy + segment_core_floor(self, s, p)
       end do
     end do
-    do p = first, last
+    do i = first, last
+      p = around(self, i)
       if (self%core(p) == 0) cycle
       call points_near(self%core_grid, self%position(:, p), 2 * self%sphere_reach, found, count)
       do k = 1, count
         q = self%core_particle(found(k))
-        if (q < first .or. q > last) energy = energy + core_core_floor(self, p, q)
+        if (.not. is_among(self, q, first, last)) energy = energy + core_core_floor(self, p, q)
       end do
       reach = self%sphere_reach + self%dna_radius + 0.5_real64 * longest_segment
       call points_near(self%segment_grid, self%position(:, p), reach, found, count)
       do k = 1, count
         t = found(k)
-        if (t < first - 1 .or. t > last) energy = energy + segment_core_floor(self, t, p)
+        if (.not. is_among(self, t, first - 1, last)) energy = energy + segment_core_floor(self, t, p)
       end do
     end do
   end function range_floor

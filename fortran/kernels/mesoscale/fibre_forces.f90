@@ -10,7 +10,7 @@ module fibre_forces
   use body_motion, only: push_core
   use charge_forces, only: add_charges
   use contact_wells, only: closeness, closeness_slope
-  use fibre_model, only: fibre_t
+  use fibre_model, only: fibre_t, particle_after, segment_before
   use floor_pairs, only: pairs_t
   use geometry, only: closest_points, transported, cross
   use iso_fortran_env, only: int32, real64
@@ -31,7 +31,7 @@ contains
     integer(int32), intent(in) :: pushes
     real(real64), intent(out) :: force(:, :)
     real(real64), intent(inout) :: energy(6)
-    real(real64) :: at_start(3, self%n - 1), at_end(3, self%n - 1), torque(3, self%n - 1)
+    real(real64) :: at_start(3, self%n_segments), at_end(3, self%n_segments), torque(3, self%n_segments)
     force = 0
     energy(1:5) = 0
     if (pushes > 0) energy(6) = 0
@@ -56,47 +56,48 @@ contains
   subroutine add_elastic(self, force, at_start, at_end, torque, energy)
     type(fibre_t), intent(in) :: self
     real(real64), intent(inout) :: force(:, :), at_start(:, :), at_end(:, :), torque(:, :), energy
-    integer(int32) :: p
+    integer(int32) :: p, q, s
     real(real64) :: pull(3), t(3), t_next(3), b(3), b_next(3), turn(3), deviation, slope
-    do p = 1, self%n - 1
+    do p = 1, self%n_segments
       pull = self%stretch_k(p) * (self%length(p) - self%rest_length(p)) * self%direction(:, p)
       at_start(:, p) = at_start(:, p) + pull
       at_end(:, p) = at_end(:, p) - pull
       energy = energy + 0.5_real64 * self%stretch_k(p) * (self%length(p) - self%rest_length(p))**2
     end do
     do p = 1, self%n
+      s = segment_before(self, p)
       if (self%core(p) /= 0) then
-        if (p < self%n) then
+        if (p <= self%n_segments) then
           call bend(self%exit_frame(:, 1, p), self%direction(:, p), self%bend_k(p), turn, energy)
           torque(:, p) = torque(:, p) + turn
           force(4:6, p) = force(4:6, p) - turn
         end if
-        if (p > 1) then
-          call bend(self%direction(:, p - 1), self%entry_frame(:, 1, p), self%bend_k(p - 1), turn, energy)
+        if (s > 0) then
+          call bend(self%direction(:, s), self%entry_frame(:, 1, p), self%bend_k(s), turn, energy)
           force(4:6, p) = force(4:6, p) + turn
-          torque(:, p - 1) = torque(:, p - 1) - turn
+          torque(:, s) = torque(:, s) - turn
         end if
-      else if (p > 1 .and. p < self%n) then
-        call bend(self%direction(:, p - 1), self%direction(:, p), 0.5_real64 * (self%bend_k(p - 1) + self%bend_k(p)), &
-          turn, energy)
+      else if (s > 0 .and. p <= self%n_segments) then
+        call bend(self%direction(:, s), self%direction(:, p), 0.5_real64 * (self%bend_k(s) + self%bend_k(p)), turn, energy)
         torque(:, p) = torque(:, p) + turn
-        torque(:, p - 1) = torque(:, p - 1) - turn
+        torque(:, s) = torque(:, s) - turn
       end if
     end do
-    do p = 1, self%n - 1
+    do p = 1, self%n_segments
       if (self%twist_k(p) <= 0) cycle
+      q = particle_after(self, p)
       t = self%direction(:, p)
       if (self%core(p) /= 0) then
         b = transported(self%exit_frame(:, 2, p), self%exit_frame(:, 1, p), t)
       else
         b = self%frame(:, 2, p)
       end if
-      if (self%core(p + 1) /= 0) then
-        t_next = self%entry_frame(:, 1, p + 1)
-        b_next = self%entry_frame(:, 2, p + 1)
+      if (self%core(q) /= 0) then
+        t_next = self%entry_frame(:, 1, q)
+        b_next = self%entry_frame(:, 2, q)
       else
-        t_next = self%direction(:, p + 1)
-        b_next = self%frame(:, 2, p + 1)
+        t_next = self%direction(:, q)
+        b_next = self%frame(:, 2, q)
       end if
       deviation = twist_angle(t, b, t_next, b_next) - self%rest_twist(p)
       deviation = deviation - 2 * pi * anint(deviation / (2 * pi))
@@ -104,10 +105,10 @@ contains
       energy = energy + 0.5_real64 * slope * deviation
       turn = -slope * (t + t_next) / max(1 + dot_product(t, t_next), 1.0e-3_real64)
       torque(:, p) = torque(:, p) - turn
-      if (self%core(p + 1) /= 0) then
-        force(4:6, p + 1) = force(4:6, p + 1) + turn
+      if (self%core(q) /= 0) then
+        force(4:6, q) = force(4:6, q) + turn
       else
-        torque(:, p + 1) = torque(:, p + 1) + turn
+        torque(:, q) = torque(:, q) + turn
       end if
     end do
   end subroutine add_elastic
@@ -286,9 +287,10 @@ contains
     real(real64), intent(inout) :: at_start(:, :), at_end(:, :)
     real(real64), intent(in) :: torque(:, :)
     real(real64), intent(inout) :: force(:, :)
-    integer(int32) :: s
+    integer(int32) :: s, q
     real(real64) :: d(3), t(3), along, across(3), scale
-    do s = 1, self%n - 1
+    do s = 1, self%n_segments
+      q = particle_after(self, s)
       d = self%direction(:, s)
       along = dot_product(torque(:, s), d)
       across = torque(:, s) - along * d
@@ -309,10 +311,10 @@ contains
       else
         force(1:3, s) = force(1:3, s) + at_start(:, s)
       end if
-      if (self%core(s + 1) /= 0) then
-        call push_core(self, s + 1, self%segment_end(:, s), at_end(:, s), force)
+      if (self%core(q) /= 0) then
+        call push_core(self, q, self%segment_end(:, s), at_end(:, s), force)
       else
-        force(1:3, s + 1) = force(1:3, s + 1) + at_end(:, s)
+        force(1:3, q) = force(1:3, q) + at_end(:, s)
       end if
     end do
   end subroutine hand_to_particles

@@ -23,16 +23,19 @@ contains
   end subroutine free_fibre
 
   !> The particles in chain order.
-  subroutine set_particles(handle, n, core, linker, charge)
+  subroutine set_particles(handle, n, segments, core, linker, charge)
     integer(int64), intent(in) :: handle
     integer(int32), intent(in) :: n                !< particles
+    integer(int32), intent(in) :: segments         !< n of a circle, else n - 1
     integer(int32), intent(in) :: core(n)          !< number of the core, from 1 in chain order, 0 for a bead
-    integer(int32), intent(in) :: linker(n - 1)    !< number of the linker that a segment belongs to
+    integer(int32), intent(in) :: linker(segments) !< number of the linker that a segment belongs to
     real(real64), intent(in) :: charge(n)          !< e, of beads
     type(fibre_t), pointer :: fibre
     integer(int32) :: p
     fibre => fibre_of(handle)
     fibre%n = n
+    fibre%n_segments = segments
+    fibre%is_circle = segments == n
     fibre%core = core
     fibre%linker = linker
     fibre%charge = charge

@@ -2,7 +2,8 @@
 !> kBT and elementary charges.
 !>
 !> Particles are stored in chain order. Segment s joins particle s to particle s+1; it starts at the exit point of a
-!> core (or at the bead) and ends at the entry point of the next core (or at the bead).
+!> core (or at the bead) and ends at the entry point of the next core (or at the bead). A circle has one segment more,
+!> which joins its last particle to the first; ranges of neighbours are then counted on beyond the last particle.
 module fibre_model
   use core_field, only: field_t
   use fibre_grid, only: grid_t, make_grid, move_point
@@ -12,7 +13,8 @@ module fibre_model
   implicit none
   private
   public :: fibre_t, shape_t, new_fibre, delete_fibre, fibre_of, place, refresh, refresh_particle, refresh_segment
-  public :: own_reach, are_close_in_chain, continued_end
+  public :: own_reach, are_neighbours, are_close_in_chain, continued_end
+  public :: around, counted_from, is_among, particle_after, segment_before, first_segment, last_segment, span
   public :: n_terms, n_kinds, worth_threads, dna, core_site, bead_bead, bead_site, site_site
   public :: stretch, bend, twist, electrostatic, excluded, floor_, restraint, confinement
 
@@ -35,12 +37,14 @@ module fibre_model
 
   type :: fibre_t
     integer(int32) :: n = 0                           !< particles
+    integer(int32) :: n_segments = 0                  !< n of a circle, else n - 1
     integer(int32) :: n_cores = 0
+    logical :: is_circle = .false.
     integer(int32), allocatable :: core(:)            !< number of the core, 0 for a bead
     integer(int32), allocatable :: linker(:)          !< number of the linker that a segment belongs to
     real(real64), allocatable :: charge(:)            !< e, of beads
     integer(int32), allocatable :: bead(:), bead_number(:), core_particle(:)   !< particles of beads, their numbers, cores
-    ! Elasticity, (n-1) segments: nm, kBT/nm^2, kBT, kBT, radian.
+    ! Elasticity, of segments: nm, kBT/nm^2, kBT, kBT, radian.
     real(real64), allocatable :: rest_length(:), stretch_k(:), bend_k(:), twist_k(:), rest_twist(:)
     type(shape_t), allocatable :: shape(:)            !< that cores have
     integer(int32), allocatable :: form(:)            !< (cores): number of the shape
@@ -114,7 +118,7 @@ contains
     do p = 1, self%n
       call refresh_particle(self, p)
     end do
-    do p = 1, self%n - 1
+    do p = 1, self%n_segments
       call refresh_segment(self, p)
     end do
     call make_grid(self%bead_grid, self%position(:, self%bead), bead_cell)
@@ -155,13 +159,13 @@ contains
 
   pure subroutine make_room(self)
     type(fibre_t), intent(inout) :: self
-    associate (n => self%n, n_cores => self%n_cores)
+    associate (n => self%n, s => self%n_segments, n_cores => self%n_cores)
       allocate (self%site_world(3, self%most_sites, n_cores), self%sphere_world(3, self%most_spheres, n_cores), &
         source=0.0_real64)
       allocate (self%limb_world(3, self%n_limbs, n_cores))
       allocate (self%exit_frame(3, 3, n), self%entry_frame(3, 3, n), source=0.0_real64)
       allocate (self%exit_point(3, n), self%entry_point(3, n), source=0.0_real64)
-      allocate (self%segment_start(3, n - 1), self%segment_end(3, n - 1), self%direction(3, n - 1), self%length(n - 1))
+      allocate (self%segment_start(3, s), self%segment_end(3, s), self%direction(3, s), self%length(s))
     end associate
   end subroutine make_room
 
@@ -169,8 +173,9 @@ contains
   pure subroutine refresh(self, first, last)
     type(fibre_t), intent(inout) :: self
     integer(int32), intent(in) :: first, last
-    integer(int32) :: p
-    do p = first, last
+    integer(int32) :: k, p
+    do k = first, last
+      p = around(self, k)
       call refresh_particle(self, p)
       if (self%core(p) == 0) then
         call move_point(self%bead_grid, self%bead_number(p), self%position(:, p))
@@ -178,7 +183,8 @@ contains
         call move_point(self%core_grid, self%core(p), self%position(:, p))
       end if
     end do
-    do p = max(1, first - 1), min(self%n - 1, last)
+    do k = first_segment(self, first), last_segment(self, last)
+      p = around(self, k)
       call refresh_segment(self, p)
       call move_point(self%segment_grid, p, 0.5_real64 * (self%segment_start(:, p) + self%segment_end(:, p)))
     end do
@@ -223,7 +229,7 @@ contains
     integer(int32), intent(in) :: s
     real(real64) :: d(3), b(3)
     self%segment_start(:, s) = self%exit_point(:, s)
-    self%segment_end(:, s) = self%entry_point(:, s + 1)
+    self%segment_end(:, s) = self%entry_point(:, particle_after(self, s))
     d = self%segment_end(:, s) - self%segment_start(:, s)
     self%length(s) = norm2(d)
     d = d / self%length(s)
@@ -248,26 +254,132 @@ contains
     if (self%n_limbs > 0) reach = max(reach, self%limb_reach(self%core(p)))
   end function own_reach
 
+  !> The particle, or segment, that a number means which is counted on beyond the ends of a circle.
+  pure function around(self, k) result(p)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: k
+    integer(int32) :: p
+    p = k
+    if (self%is_circle) p = 1 + modulo(k - 1, self%n)
+  end function around
+
+  !> The number of particle p, or segment p, that is counted from `first` on; where there is no circle, p.
+  pure function counted_from(self, p, first) result(k)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, first
+    integer(int32) :: k
+    k = p
+    if (self%is_circle) k = first + modulo(p - first, self%n)
+  end function counted_from
+
+  !> Is particle p, or segment p, one of first..last?
+  elemental function is_among(self, p, first, last) result(among)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, first, last
+    logical :: among
+    integer(int32) :: k
+    k = counted_from(self, p, first)
+    among = k >= first .and. k <= last
+  end function is_among
+
+  !> The particle that segment s ends at.
+  pure function particle_after(self, s) result(p)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: s
+    integer(int32) :: p
+    p = around(self, s + 1)
+  end function particle_after
+
+  !> The segment that ends at particle p, 0 where none does.
+  pure function segment_before(self, p) result(s)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p
+    integer(int32) :: s
+    s = p - 1
+    if (self%is_circle .and. p == 1) s = self%n
+  end function segment_before
+
+  !> The particle before a range that begins with `first`, from which its first segment starts too.
+  pure function first_segment(self, first) result(s)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first
+    integer(int32) :: s
+    s = first - 1
+    if (.not. self%is_circle) s = max(1, s)
+  end function first_segment
+
+  !> The last segment of a range of particles that ends with `last`.
+  pure function last_segment(self, last) result(s)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: last
+    integer(int32) :: s
+    s = last
+    if (.not. self%is_circle) s = min(self%n - 1, s)
+  end function last_segment
+
+  !> The neighbour behind particle `last`, or the last particle itself.
+  pure function span_end(self, last) result(p)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: last
+    integer(int32) :: p
+    p = last + 1
+    if (.not. self%is_circle) p = min(self%n, p)
+  end function span_end
+
+  !> The particles first..last with their neighbours on either side.
+  pure function span(self, first, last) result(particles)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last
+    integer(int32) :: particles(span_end(self, last) - first_segment(self, first) + 1)
+    integer(int32) :: k
+    particles = [(around(self, k), k=first_segment(self, first), span_end(self, last))]
+  end function span
+
+  !> Particles that are the same or neighbours in the chain.
+  pure function are_neighbours(self, p, q) result(close)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: p, q
+    logical :: close
+    close = abs(p - q) < 2 .or. (self%is_circle .and. abs(p - q) == self%n - 1)
+  end function are_neighbours
+
   !> Neighbouring segments of a linker, which bending holds apart.
   pure function are_close_in_chain(self, s, t) result(close)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: s, t
+    integer(int32) :: k, low, high
     logical :: close
     close = self%linker(s) == self%linker(t) .and. abs(s - t) <= 2
+    if (.not. self%is_circle .or. self%linker(s) /= self%linker(t)) return
+    ! The shorter way around; a lone core has its linker on either side.
+    low = min(s, t)
+    high = max(s, t)
+    if (2 * (high - low) > self%n) then
+      k = low
+      low = high
+      high = k + self%n
+    end if
+    close = high - low <= 2
+    do k = low + 1, high
+      if (self%core(around(self, k)) /= 0) close = .false.
+    end do
   end function are_close_in_chain
 
   !> The end of core p that the linker of segment s continues: 1 exit, 2 entry, 0 neither.
   pure function continued_end(self, s, p) result(end_)
     type(fibre_t), intent(in) :: self
     integer(int32), intent(in) :: s, p
-    integer(int32) :: end_
+    integer(int32) :: end_, before
     end_ = 0
-    if (p < self%n) then
+    if (p <= self%n_segments) then
       if (self%linker(p) == self%linker(s)) end_ = 1
     end if
-    if (p > 1) then
-      if (self%linker(p - 1) == self%linker(s)) end_ = 2
-    end if
+    before = segment_before(self, p)
+    if (before == 0) return
+    if (self%linker(before) /= self%linker(s)) return
+    ! Both ends of the linker of a lone core in a circle are its own: the nearer one.
+    if (end_ == 1 .and. 2 * modulo(s - p, self%n) < self%n) return
+    end_ = 2
   end function continued_end
 
 end module fibre_model

@@ -1,7 +1,8 @@
 !> Metropolis Monte Carlo of a chromatin fibre: the interface that Python calls, and the moves.
 !>
 !> Every move is a rigid motion of a range of neighbours in the chain (one bead, one core, a crank, an end arm) or a
-!> spin of one bead's frame about its segment. All random numbers come in from the caller, eleven for each trial.
+!> spin of one bead's frame about its segment. A circle has no end arms; its cranks begin and end anywhere. All random
+!> numbers come in from the caller, eleven for each trial.
 !>
 !> With more than one thread a window of trials is weighed at once, each thread on a copy of the fibre; trials are then
 !> carried out in order. A trial near an earlier accepted one is weighed again. The result does not depend on the number of
@@ -9,7 +10,8 @@
 module fibre_monte_carlo
   use fibre_energy, only: range_energy, full_energy, twist_energy_at
   use fibre_floors, only: longest_segment
-  use fibre_model, only: fibre_t, fibre_of, refresh, own_reach, n_terms, twist, floor_, worth_threads
+  use fibre_model, only: fibre_t, fibre_of, around, counted_from, first_segment, is_among, last_segment, own_reach, &
+    refresh, segment_before, span, n_terms, twist, floor_, worth_threads
   use geometry, only: turn
   use iso_fortran_env, only: int32, int64, real64
   use near_pairs, only: near_t, range_pairs, remember_pairs, replace_pairs, add_pairs
@@ -92,7 +94,7 @@ contains
             do k = 0, threads - 1
               call put(fibre(k), now%first, now%last, now%position, now%frame)
             end do
-            if (allocated(now%near)) call replace_pairs(near, now%first, now%last, now%near)
+            if (allocated(now%near)) call replace_pairs(fibre(0), near, now%first, now%last, now%near)
           end if
           now%weighed = .false.
         end associate
@@ -117,7 +119,7 @@ contains
     real(real64), intent(in) :: random(n_random), step
     logical, intent(in) :: strict
     type(trial_t), intent(out) :: trial
-    integer(int32) :: first, last, p, low, high
+    integer(int32) :: first, last, p, k
     real(real64) :: before(n_terms), after(n_terms), shift(3), rotation(3, 3), centre(3), axis(3), stretched
     real(real64), allocatable :: old_position(:, :), old_frame(:, :, :)
     trial%weighed = .true.
@@ -143,14 +145,21 @@ contains
       rotation = turn(random_axis(random(7:8)), step * (2 * random(9) - 1))
     case (crank)
       ! Particles first..last turn about the line through the standing points on either side.
-      first = 2 + int(random(2) * (fibre%n - 2), int32)
-      last = first + int(random(3)**2 * longest, int32)   ! more short ones than long ones
-      if (first > fibre%n - 1 .or. last > fibre%n - 1) return
-      centre = fibre%exit_point(:, first - 1)
-      axis = fibre%entry_point(:, last + 1) - centre
+      if (fibre%is_circle) then
+        first = min(fibre%n, 1 + int(random(2) * fibre%n, int32))
+        last = first + int(random(3)**2 * longest, int32)
+        if (last - first > fibre%n - 2) return
+      else
+        first = 2 + int(random(2) * (fibre%n - 2), int32)
+        last = first + int(random(3)**2 * longest, int32)   ! more short ones than long ones
+        if (first > fibre%n - 1 .or. last > fibre%n - 1) return
+      end if
+      centre = fibre%exit_point(:, around(fibre, first - 1))
+      axis = fibre%entry_point(:, around(fibre, last + 1)) - centre
       if (norm2(axis) < 1.0e-6_real64) return
       rotation = turn(axis / norm2(axis), step * (2 * random(9) - 1))
     case (end_pivot)
+      if (fibre%is_circle) return
       first = int(random(3) * min(longest, fibre%n - 1), int32) + 1
       if (random(2) < 0.5_real64) then
         last = first
@@ -168,13 +177,12 @@ contains
       return
     end select
 
-    low = max(1, first - 1)
-    high = min(fibre%n, last + 1)
     before = range_energy(fibre, first, last)
-    old_position = fibre%position(:, low:high)
-    old_frame = fibre%frame(:, :, low:high)
+    old_position = fibre%position(:, span(fibre, first, last))
+    old_frame = fibre%frame(:, :, span(fibre, first, last))
     stretched = longest_beside(fibre, first, last)
-    do p = first, last
+    do k = first, last
+      p = around(fibre, k)
       fibre%position(:, p) = matmul(rotation, fibre%position(:, p) - centre) + centre + shift
       fibre%frame(:, :, p) = orthonormal(matmul(rotation, fibre%frame(:, :, p)))
     end do
@@ -183,18 +191,18 @@ contains
     trial%first = first
     trial%last = last
     stretched = max(stretched, longest_beside(fibre, first, last))
-    call remember_places(trial, fibre, old_position(:, first - low + 1:), stretched)
+    call remember_places(trial, fibre, old_position(:, first - first_segment(fibre, first) + 1:), stretched)
     if (.not. (strict .and. after(floor_) > before(floor_)) &
       .and. longest_beside(fibre, first, last) < longest_segment) then
       ! Charges cost most: only for what the floors allow.
       allocate (trial%near(first:last))
       call range_pairs(fibre, first, last, trial%near)
-      call add_pairs(trial%near, first, last, after)
-      call add_pairs(near(first:last), first, last, before)
+      call add_pairs(fibre, trial%near, [(k - first + 1, k=first, last)], first, last, after)
+      call add_pairs(fibre, near, [(around(fibre, k), k=first, last)], first, last, before)
       trial%change = after - before
       trial%accepted = sum(after) - sum(before) <= -log(max(random(11), tiny(1.0_real64)))
-      trial%position = fibre%position(:, low:high)
-      trial%frame = fibre%frame(:, :, low:high)
+      trial%position = fibre%position(:, span(fibre, first, last))
+      trial%frame = fibre%frame(:, :, span(fibre, first, last))
     end if
     call put(fibre, first, last, old_position, old_frame)
   end subroutine weigh
@@ -204,13 +212,10 @@ contains
     type(fibre_t), intent(inout) :: fibre
     integer(int32), intent(in) :: first, last
     real(real64), intent(in) :: position(:, :), frame(:, :, :)
-    integer(int32) :: low, high
-    low = max(1, first - 1)
-    high = min(fibre%n, last + 1)
-    fibre%position(:, low:high) = position
-    fibre%frame(:, :, low:high) = frame
+    fibre%position(:, span(fibre, first, last)) = position
+    fibre%frame(:, :, span(fibre, first, last)) = frame
     call refresh(fibre, first, last)
-    fibre%frame(:, :, low:high) = frame   ! to the last bit: refreshing rounds
+    fibre%frame(:, :, span(fibre, first, last)) = frame   ! to the last bit: refreshing rounds
   end subroutine put
 
   !> Length of the longest segment of the particles first..last.
@@ -218,7 +223,11 @@ contains
     type(fibre_t), intent(in) :: fibre
     integer(int32), intent(in) :: first, last
     real(real64) :: length
-    length = maxval(fibre%length(max(1, first - 1):min(fibre%n - 1, last)))
+    integer(int32) :: k
+    length = 0
+    do k = first_segment(fibre, first), last_segment(fibre, last)
+      length = max(length, fibre%length(around(fibre, k)))
+    end do
   end function longest_beside
 
   !> Where particles are moved from and to, and how far they act on others: half of what two may be apart from each other.
@@ -230,8 +239,8 @@ contains
     allocate (trial%place(3, 2, trial%first:trial%last), trial%reach(trial%first:trial%last))
     do p = trial%first, trial%last
       trial%place(:, 1, p) = old(:, p - trial%first + 1)
-      trial%place(:, 2, p) = fibre%position(:, p)
-      trial%reach(p) = own_reach(fibre, p) + max(0.5_real64 * fibre%cutoff, stretched + fibre%dna_radius)
+      trial%place(:, 2, p) = fibre%position(:, around(fibre, p))
+      trial%reach(p) = own_reach(fibre, around(fibre, p)) + max(0.5_real64 * fibre%cutoff, stretched + fibre%dna_radius)
     end do
   end subroutine remember_places
 
@@ -240,19 +249,24 @@ contains
     type(fibre_t), intent(in) :: fibre
     type(trial_t), intent(in) :: moved, other
     logical :: met
-    integer(int32) :: k, p, q, i, j
+    integer(int32) :: k, p, q, i, j, first
     real(real64) :: d(3)
-    met = moved%first - other%last <= chain_reach .and. other%first - moved%last <= chain_reach
+    first = other%first
+    if (fibre%is_circle) first = counted_from(fibre, first, moved%first - fibre%n / 2)   ! the copy that is nearer
+    met = moved%first - (first + other%last - other%first) <= chain_reach .and. first - moved%last <= chain_reach
+    if (fibre%is_circle) met = met .or. first + fibre%n - moved%last <= chain_reach &
+      .or. moved%first + fibre%n - (first + other%last - other%first) <= chain_reach
     if (met .or. .not. (allocated(moved%place) .and. allocated(other%place))) return
     do k = 1, size(fibre%contact, 2)
-      met = any(fibre%contact(:, k) >= moved%first .and. fibre%contact(:, k) <= moved%last) &
-        .and. any(fibre%contact(:, k) >= other%first .and. fibre%contact(:, k) <= other%last)
+      met = any(is_among(fibre, fibre%contact(:, k), moved%first, moved%last)) &
+        .and. any(is_among(fibre, fibre%contact(:, k), other%first, other%last))
       if (met) return
     end do
     if (size(fibre%well_partner) > 0) then
       do p = moved%first, moved%last
-        associate (partner => fibre%well_partner(fibre%well_first(p):fibre%well_first(p + 1) - 1))
-          met = any(partner >= other%first .and. partner <= other%last)
+        k = around(fibre, p)
+        associate (partner => fibre%well_partner(fibre%well_first(k):fibre%well_first(k + 1) - 1))
+          met = any(is_among(fibre, partner, other%first, other%last))
         end associate
         if (met) return
       end do
@@ -277,7 +291,7 @@ contains
     real(real64), intent(in) :: angle, random
     type(trial_t), intent(inout) :: trial
     real(real64) :: old(3, 3), difference
-    if (p == fibre%n) return
+    if (p > fibre%n_segments) return
     trial%first = p
     trial%last = p
     old = fibre%frame(:, :, p)
@@ -287,14 +301,16 @@ contains
     difference = difference + spin_energy()
     trial%change(twist) = difference
     trial%accepted = difference <= -log(max(random, tiny(1.0_real64)))
-    trial%position = fibre%position(:, max(1, p - 1):p + 1)
-    trial%frame = fibre%frame(:, :, max(1, p - 1):p + 1)
+    trial%position = fibre%position(:, span(fibre, p, p))
+    trial%frame = fibre%frame(:, :, span(fibre, p, p))
     fibre%frame(:, :, p) = old
   contains
     function spin_energy() result(value)
       real(real64) :: value
+      integer(int32) :: s
       value = twist_energy_at(fibre, p)
-      if (p > 1) value = value + twist_energy_at(fibre, p - 1)
+      s = segment_before(fibre, p)
+      if (s > 0) value = value + twist_energy_at(fibre, s)
     end function spin_energy
   end subroutine weigh_spin
 

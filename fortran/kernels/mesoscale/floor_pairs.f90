@@ -2,7 +2,7 @@
 !> particles with charges.
 module floor_pairs
   use fibre_grid, only: grid_t, make_grid, points_near
-  use fibre_model, only: fibre_t, are_close_in_chain, continued_end, worth_threads
+  use fibre_model, only: fibre_t, are_close_in_chain, are_neighbours, continued_end, worth_threads
   use growing_list, only: append
   use iso_fortran_env, only: int32, real64
   implicit none
@@ -111,7 +111,7 @@ contains
         end do
       end associate
     end do
-    do s = 1 + (b - 1) * (self%n - 1) / n_shares, b * (self%n - 1) / n_shares
+    do s = 1 + (b - 1) * self%n_segments / n_shares, b * self%n_segments / n_shares
       middle = 0.5_real64 * (self%segment_start(:, s) + self%segment_end(:, s))
       call points_near(segment_grid, middle, longest + 2 * self%dna_radius + margin + skin, found, count)
       do m = 1, count
@@ -138,7 +138,7 @@ contains
       call points_near(grid, self%position(:, p), widest, found, count)
       do k = 1, count
         q = found(k)
-        if (abs(p - q) < 2) cycle
+        if (are_neighbours(self, p, q)) cycle
         if ((self%core(p) == 0) .neqv. (self%core(q) == 0)) then
           if (self%core(p) /= 0) cycle
         else if (p > q) then

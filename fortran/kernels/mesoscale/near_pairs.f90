@@ -3,7 +3,7 @@
 module near_pairs
   use fibre_charges, only: pair_terms
   use fibre_grid, only: points_near
-  use fibre_model, only: fibre_t, n_terms, electrostatic, excluded, worth_threads
+  use fibre_model, only: fibre_t, around, is_among, n_terms, electrostatic, excluded, worth_threads
   use iso_fortran_env, only: int32, real64
   implicit none
   private
@@ -25,7 +25,7 @@ contains
     type(near_t), intent(out) :: fresh(first:last)
     integer(int32) :: p
     do p = first, last
-      call list_near(self, p, first, last, fresh(p))
+      call list_near(self, around(self, p), first, last, fresh(p))
     end do
   end subroutine range_pairs
 
@@ -41,14 +41,14 @@ contains
     call points_near(self%bead_grid, self%position(:, p), reach, found, count)
     do k = 1, count
       q = self%bead(found(k))
-      if (q >= first .and. q <= last) cycle
+      if (is_among(self, q, first, last)) cycle
       terms = pair_terms(self, p, q)
       if (any(abs(terms) > 0)) call append(near, q, terms)
     end do
     call points_near(self%core_grid, self%position(:, p), reach + self%carried_reach, found, count)
     do k = 1, count
       q = self%core_particle(found(k))
-      if (q >= first .and. q <= last) cycle
+      if (is_among(self, q, first, last)) cycle
       terms = pair_terms(self, p, q)
       if (any(abs(terms) > 0)) call append(near, q, terms)
     end do
@@ -108,16 +108,18 @@ contains
   end subroutine remember_pairs
 
   !> The pairs of the particles first..last with those outside are now these.
-  pure subroutine replace_pairs(near, first, last, fresh)
+  pure subroutine replace_pairs(self, near, first, last, fresh)
+    type(fibre_t), intent(in) :: self
     type(near_t), intent(inout) :: near(:)
     integer(int32), intent(in) :: first, last
     type(near_t), intent(in) :: fresh(first:last)
-    integer(int32) :: p, q, k, kept
-    do p = first, last
+    integer(int32) :: i, p, q, k, kept
+    do i = first, last
+      p = around(self, i)
       kept = 0
       do k = 1, near(p)%n
         q = near(p)%particle(k)
-        if (q < first .or. q > last) then
+        if (.not. is_among(self, q, first, last)) then
           call remove(near(q), p)
         else
           kept = kept + 1
@@ -126,25 +128,28 @@ contains
         end if
       end do
       near(p)%n = kept
-      do k = 1, fresh(p)%n
-        call append(near(p), fresh(p)%particle(k), fresh(p)%terms(:, k))
-        call append(near(fresh(p)%particle(k)), p, fresh(p)%terms(:, k))
+      do k = 1, fresh(i)%n
+        call append(near(p), fresh(i)%particle(k), fresh(i)%terms(:, k))
+        call append(near(fresh(i)%particle(k)), p, fresh(i)%terms(:, k))
       end do
     end do
   end subroutine replace_pairs
 
   !> The sum of the pairs of the particles first..last with those outside, added to `energy`.
-  pure subroutine add_pairs(near, first, last, energy)
-    integer(int32), intent(in) :: first, last
-    type(near_t), intent(in) :: near(first:last)
+  pure subroutine add_pairs(self, near, place, first, last, energy)
+    type(fibre_t), intent(in) :: self
+    integer(int32), intent(in) :: first, last, place(first:last)   !< where each is in `near`
+    type(near_t), intent(in) :: near(:)
     real(real64), intent(inout) :: energy(n_terms)
     real(real64) :: total(2)
     integer(int32) :: p, k
     total = 0
     do p = first, last
-      do k = 1, near(p)%n
-        if (near(p)%particle(k) < first .or. near(p)%particle(k) > last) total = total + near(p)%terms(:, k)
-      end do
+      associate (of => near(place(p)))
+        do k = 1, of%n
+          if (.not. is_among(self, of%particle(k), first, last)) total = total + of%terms(:, k)
+        end do
+      end associate
     end do
     energy([electrostatic, excluded]) = energy([electrostatic, excluded]) + total
   end subroutine add_pairs
