@@ -60,6 +60,20 @@ def reduced(vectors: np.ndarray) -> np.ndarray:
     return np.array([a, b - a * whole(b[0] / a[0]), c])
 
 
+def box_of_frame(cell: np.ndarray) -> np.ndarray | None:
+    """The box of a frame of a DCD file, (3,) edges or (3, 3) vectors where they lean; None where there is none.
+
+    ``cell``: (6,) A, gamma, B, beta, alpha and C as CHARMM orders them, angles in degree or as cosines.
+    """
+    cell = np.asarray(cell, dtype=float)
+    edges, angles = cell[[0, 2, 5]], cell[[4, 3, 1]]
+    if not (edges > 0).all():
+        return None
+    if (np.abs(angles) <= 1).all():
+        angles = np.degrees(np.arccos(angles))
+    return edges if np.allclose(angles, 90.0, atol=1e-3) else vectors_from_angles(edges, angles)
+
+
 def lattice_steps(box: np.ndarray) -> np.ndarray:
     """(13, 3) translations to neighbouring images, of two that are opposite one."""
     steps = np.stack(np.meshgrid(*[np.arange(-1, 2)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
@@ -114,13 +128,13 @@ def folded(position: np.ndarray, box: np.ndarray, axes: Sequence[int] = (2, 1, 0
 def with_images(position: np.ndarray, box: np.ndarray, reach: float, axes: Sequence[int] = (2, 1, 0)
                 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions (n, 3) of the upright block, then their images that lie within ``reach`` of it, and (m,) whose they
-    are. ``reach`` is no longer than an edge of the block; ``axes`` as of ``folded``, those before are periodic too.
+    are; along an axis one image on each side at most. ``axes`` as of ``folded``.
     """
     vectors = np.diag(box) if np.ndim(box) == 1 else np.asarray(box)
     source = np.arange(len(position))
     for axis in axes:  # images of images: edges and corners come by themselves
         edge, below = vectors[axis, axis], [k for k in axes if k < axis]
-        low, high = position[:, axis] < reach, position[:, axis] >= edge - reach
+        low, high = position[:, axis] < min(reach, edge), position[:, axis] >= edge - min(reach, edge)
         step = vectors[axis].astype(position.dtype)
         images = [position[low] + step, position[high] - step]
         if np.count_nonzero(step) > 1:

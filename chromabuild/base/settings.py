@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
@@ -144,11 +144,17 @@ Concentration = Annotated[float, Field(ge=0, le=6)]
 
 
 
+SHAPE, EDGES = "shape", "edges"
+Box = Annotated[Annotated[Literal["dodecahedron", "octahedron"], Tag(SHAPE)]
+                | Annotated[tuple[Positive, Positive, Positive], Tag(EDGES)],
+                Discriminator(lambda value: SHAPE if isinstance(value, str) else EDGES)]
+
+
 class SolvateSection(Section):
     """Water, ions and bricks."""
 
     padding: Annotated[float, Field(gt=0, le=1000)] = Field(10.0, description="angstrom between solute and box face, half of what lies between the solute and its periodic images at least")
-    box: Literal["dodecahedron", "octahedron"] | tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; or dodecahedron (rhombic) or octahedron (truncated): shapes with 71 % and 77 % of the volume of the cube whose images are as far apart, as large as solute and padding need; empty: rectangular, solute extent + padding")
+    box: Box | None = Field(None, description="box edges, angstrom; or dodecahedron (rhombic) or octahedron (truncated): shapes with 71 % and 77 % of the volume of the cube whose images are as far apart, as large as solute and padding need; empty: rectangular, solute extent + padding")
     water: WaterName = Field("tip3p", description="water model: tip3p and spce have three points, opc and tip4pew four; the ions' parameters are those made for it")
     salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
     potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
@@ -299,7 +305,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
         config = Settings.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"] if part not in (SHAPE, EDGES))
         message = re.sub(r"^(Input|Value) ", "", first["msg"])
         if key in MOVED_KEYS:
             raise BadInputError(f"{path}: {key} has moved: {MOVED_KEYS[key]}") from None

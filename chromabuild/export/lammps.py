@@ -12,6 +12,7 @@ from typing import TextIO
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from chromabuild.base.box_vectors import tilt_of, vectors_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
@@ -167,8 +168,11 @@ def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: Mapp
         size = np.array([len(getattr(template, f"{name}_atoms")) for template in topology.templates])
         file.write(f"{np.sum(size[topology.run_template] * count)} {name}s\n{len(table.values)} {name} types\n")
     file.write("\n")
-    for axis, edge in zip("xyz", system.box.tolist(), strict=True):
+    vectors = vectors_of(system.box)
+    for axis, edge in zip("xyz", np.diag(vectors).tolist(), strict=True):
         file.write(f"0 {edge:.6f} {axis}lo {axis}hi\n")
+    if tilt_of(vectors).any():
+        file.write("{:.6f} {:.6f} {:.6f} xy xz yz\n".format(*tilt_of(vectors).tolist()))
     _section(file, "Masses", "%.6f", [kinds[:, 1]])
     lj = kinds[:, 0].astype(int)
     _section(file, "Pair Coeffs", "%.10g %.10g", [topology.lj_epsilon[lj], topology.lj_sigma[lj]])

@@ -77,12 +77,13 @@ def _saving(config: Settings, keys: Mapping[str, object], threads: int, speed: S
 
 def _candidates(config: Settings, nucleosomes: int) -> Iterator[dict[str, object]]:
     solvate, scaffold = config.solvate, config.scaffold
-    if solvate.box is not None:
+    if solvate.edges is not None:
         yield {"solvate.box": None}
     elif solvate.padding > COMMON_PADDING:
         yield {"solvate.padding": COMMON_PADDING}
-    if solvate.box is not None:
+    if solvate.edges is not None:
         return
+    yield {"solvate.box": "dodecahedron" if solvate.shape == "rectangular" else None}
     if nucleosomes < 2:
         if nucleosomes == 0 and scaffold.packing == "free" and not config.locus.circular:
             yield {"scaffold.packing": "compact"}

@@ -108,8 +108,8 @@ def store_shards(path: str | Path) -> tuple[np.ndarray, StoredPositions]:
 
 
 def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """The box, (3,) edges or (3, 3) vectors where they lean, and (N, 3) float64 positions in global atom order, angstrom,
-    of a shard set that fits in memory.
+    """The box, (3,) edges or (3, 3) vectors where they lean, and (N, 3) float64 positions in global atom order,
+    angstrom, of a shard set that fits in memory.
 
     ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
     not hold every atom exactly once.

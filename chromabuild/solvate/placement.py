@@ -273,12 +273,12 @@ class _Measured:
     upper: np.ndarray
     """(3,) int64 highest ones."""
     width: np.ndarray
-    """(k,) along ``_directions`` of the shape of the box."""
+    """(k,) along ``directions_of`` of the shape of the box."""
     digest: str
     """A hash of what the shards show of the solute."""
 
 
-def _directions(section: SolvateSection) -> np.ndarray:
+def directions_of(section: SolvateSection) -> np.ndarray:
     """(k, 3) translations to the nearest images in a box of this shape in which images are 1 apart; none of a
     rectangular one."""
     if section.shape == "rectangular":
@@ -298,7 +298,7 @@ def _measure(solute: Solute, section: SolvateSection) -> _Measured:
     names = [entry.name for entry in library_needed(solute.residue_template)]
     hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
-    directions = _directions(section)
+    directions = directions_of(section)
     least, most = np.full(len(directions), np.inf), np.full(len(directions), -np.inf)
     for _, position in _chunks(solute):
         hasher.update(position.data.cast("B"))
@@ -316,7 +316,7 @@ def _choose_box(solute: _Measured, section: SolvateSection) -> tuple[np.ndarray,
     if section.shape != "rectangular":
         # Between two images, along the line that joins a point of one with the same point of the other, lie twice the
         # padding at least.
-        apart = (solute.width + 2000 * section.padding) / np.linalg.norm(_directions(section), axis=1)
+        apart = (solute.width + 2000 * section.padding) / np.linalg.norm(directions_of(section), axis=1)
         box = leaning_box(section.shape, float(apart.max()))
         check_box(box)
         middle = box.sum(axis=0) // 2
@@ -336,6 +336,7 @@ def _choose_box(solute: _Measured, section: SolvateSection) -> tuple[np.ndarray,
 def leaning_box(shape: str, distance: float) -> np.ndarray:
     """(3, 3) int64 vectors, 0.001 angstrom, of a box of this shape whose images are no nearer than a distance."""
     vectors = np.ceil(np.abs(SHAPES[shape]) * 6 * np.ceil(distance / 6) - 1e-3) * np.sign(SHAPES[shape])
+    vectors[1, 1] = 2 * vectors[2, 1]  # programs want edges to lean by no more than half of those before
     return vectors.astype(np.int64)
 
 
@@ -359,7 +360,7 @@ def straight_in(position: np.ndarray, box: np.ndarray) -> np.ndarray:
 
 
 def check_box(box: np.ndarray) -> None:
-    """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, 0.001 angstrom, that cannot be filled with water."""
+    """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, 0.001 angstrom, that water cannot fill."""
     vectors = vectors_of(box)
     check_edges(np.diag(vectors))
     if tilt_of(vectors).any():

@@ -6,8 +6,8 @@ exact, so a water has the same coordinates whoever computes it.
 A *slot* is one molecule of one tile copy. Tile (i, j, k) of nx x ny x nz copies and its molecule m have the slot
 number m + M (i + nx (j + ny k)), M molecules in a tile. It depends on the box alone, never on bricks.
 
-Tiles fill the upright block of the diagonal of a box, which its vectors repeat through all space. Where edges lean, what
-leaves the block through one face comes in through the other one displaced.
+Tiles fill the upright block of the diagonal of a box, which its vectors repeat through all space. Where edges lean,
+what leaves the block through one face comes in through the other one displaced.
 """
 
 from dataclasses import dataclass
@@ -137,7 +137,8 @@ class Tiling:
 def tiling_of(box: np.ndarray, water: WaterName) -> Tiling:
     """Tiles of a water in a box, (3,) edges or (3, 3) vectors, 0.001 angstrom."""
     vectors = vectors_of(box).astype(np.int64)
-    return Tiling(tuple(np.diag(vectors).tolist()), water_tile(water), tuple(tilt_of(vectors).astype(np.int64).tolist()))
+    tilt = tilt_of(vectors).astype(np.int64)
+    return Tiling(tuple(np.diag(vectors).tolist()), water_tile(water), tuple(tilt.tolist()))
 
 
 def seam_changes(tiling: Tiling, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
