@@ -13,6 +13,8 @@ SHAPES = {"dodecahedron": np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, np.sqrt(0.5
 1 apart: their volumes are 0.7071 and 0.7698 of the cube's."""
 
 
+RECTANGULAR = "rectangular"
+
 _HALF = 0.5 + 1e-9
 """Of a translation: what is on the face of a Wigner-Seitz cell stays, on whichever side rounding puts it."""
 
@@ -21,6 +23,15 @@ def vectors_of(box: np.ndarray) -> np.ndarray:
     """(3, 3) vectors as rows, of the edges (3,) of a rectangular box or of vectors; the unit stays."""
     box = np.asarray(box, dtype=float)
     return np.diag(box) if box.ndim == 1 else box
+
+
+def shape_of(box: np.ndarray) -> str:
+    """``RECTANGULAR``, a name of ``SHAPES``, or ``triclinic``."""
+    vectors = vectors_of(box)
+    if not tilt_of(vectors).any():
+        return RECTANGULAR
+    found = (name for name, unit in SHAPES.items() if np.abs(vectors / vectors[0, 0] - unit).max() < 1e-3)
+    return next(found, "triclinic")
 
 
 def vectors_from_angles(edges: np.ndarray, angles: np.ndarray) -> np.ndarray:
@@ -169,3 +180,22 @@ def nearest_image(apart: np.ndarray, box: np.ndarray) -> np.ndarray:
     for axis in (2, 1, 0):
         apart -= np.round(apart[..., axis:axis + 1] / vectors[axis, axis]) * vectors[axis]
     return apart
+
+
+def cell_of(box: np.ndarray) -> tuple[np.ndarray, list[tuple[int, int]]]:
+    """Corners (n, 3) of the Wigner-Seitz cell around half of the sum of the vectors, and pairs of them that edges
+    join."""
+    from scipy.spatial import ConvexHull, HalfspaceIntersection
+
+    steps = lattice_steps(box)
+    steps = np.concatenate([steps, -steps])
+    length = np.linalg.norm(steps, axis=1)
+    planes = np.column_stack([steps / length[:, None], -length / 2])
+    corners = np.unique(np.round(HalfspaceIntersection(planes, np.zeros(3)).intersections, 3), axis=0)
+    corners = corners[ConvexHull(corners).vertices]
+    on_plane = np.abs(corners @ planes[:, :3].T + planes[:, 3]) < 0.01 * length.min()
+    # Two corners of one edge share two faces of three corners and more.
+    on_plane = on_plane[:, on_plane.sum(axis=0) > 2]
+    edges = [(i, j) for i in range(len(corners)) for j in range(i + 1, len(corners))
+             if (on_plane[i] & on_plane[j]).sum() > 1]
+    return corners + vectors_of(box).sum(axis=0) / 2, edges

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import numpy as np
 
-from chromabuild.base.box_vectors import edges_and_angles
+from chromabuild.base.box_vectors import edges_and_angles, tilt_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
@@ -223,7 +223,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         topology.n_atoms, n_types, counts[0][0], counts[0][1], counts[1][0], counts[1][1], counts[2][0], counts[2][1],
         0, 0, total(topology, [len(others) for _, others in exclusions]), residues,
         counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
-        len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+        len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, _box_kind(system.box),
         max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0, 0]
     element = [nearest_element(template.mass) for template in templates]
     is_site = [template.mass == 0 for template in templates]
@@ -409,6 +409,11 @@ def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
         rest, is_empty = flat[whole:], is_empty and not flat
     if rest or is_empty:
         file.write(cell * len(rest) % tuple(rest) + "\n")
+
+
+def _box_kind(box: np.ndarray) -> int:
+    """IFBOX: rectangular, or any other; 2 is the truncated octahedron by vectors that are all 109.47 degrees apart."""
+    return 3 if tilt_of(box).any() else 1
 
 
 def write_restart(path: Path, system: BuiltSystem) -> None:

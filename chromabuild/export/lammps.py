@@ -89,6 +89,9 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     if site is not None and options.is_switched:
         raise BadInputError("LAMMPS truncates Lennard-Jones in four-point water: leave out dynamics.switch_distance, "
                             "or export to another program")
+    if site is not None and tilt_of(system.box).any():
+        raise BadInputError("LAMMPS knows four-point water in rectangular boxes alone, and edges of this one lean: "
+                            "export to another program")
     used = np.unique(topology.run_template).tolist()
     heavy = masses_of_molecules(topology, factor)
     kinds, which = np.unique(np.concatenate([np.column_stack([

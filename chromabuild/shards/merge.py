@@ -74,9 +74,9 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
 
     Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. mmCIF names
     chains by segments and numbers atoms without end. ``end``: positions (n, 3) of all atoms and box, (3,) or (3, 3),
-    angstrom, in place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected
-    atom, 150 for mmCIF. Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for shards that are
-    missing or damaged, ResourceError when the target cannot be written.
+    angstrom, in place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom,
+    150 for mmCIF. Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for
+    shards that are missing or damaged, ResourceError when the target cannot be written.
     """
     folder, target = Path(folder), Path(target)
     if not target.name.removesuffix(".zst").endswith(OUTPUTS):

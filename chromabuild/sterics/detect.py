@@ -41,8 +41,8 @@ def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | 
     ``position`` is (n, 3) in angstrom; with ``exclusions`` the pairs joined by up to three bonds are left out; ``box``
     gives three edges, or vectors (3, 3), of a periodic box; with ``kind``, (n,) int8, and ``limit``, (k, k) angstrom
     and symmetric, a pair must also be closer than the limit of its two kinds. Returns (m, 2) int32 pairs i < j in
-    ascending order and (m,) float64 distances. The result does not depend on ``threads``. Raises BadInputError for a box smaller than twice the
-    threshold.
+    ascending order and (m,) float64 distances. The result does not depend on ``threads``. Raises BadInputError for a
+    box smaller than twice the threshold.
     """
     if box is None:
         return CellList(position, threshold, threads).pairs(threshold, exclusions, kind, limit)
