@@ -83,8 +83,8 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     """
     refuse_sites(system.topology, "GENESIS")
     if tilt_of(system.box).any():
-        raise BadInputError("GENESIS knows rectangular boxes alone, and edges of this one lean: set solvate.box to "
-                            "(empty), or export to another program")
+        raise BadInputError("GENESIS knows rectangular boxes alone, and edges of this one lean: leave solvate.box "
+                            "empty, or export to another program")
     factor = heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     if is_charmm(system.topology):
