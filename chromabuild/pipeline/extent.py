@@ -39,8 +39,10 @@ BEYOND_WALLS = (7.5, 245.0)
 """Angstrom by which a fibre of 12 nucleosomes is longer than its walls, and how much more a base pair in a nm^3."""
 BY_NUMBER = (0.25, 0.27)
 """The same of other numbers of nucleosomes, as a multiple: at one, and with its logarithm."""
-ROUNDNESS = 1.5
-"""Of the solute in its upright box: 1 for one that fills it to the corners, 2 for an ellipsoid."""
+ROUNDNESS = {"scaffold.confinement_radius": 2.0}
+"""Of the solute in its upright box, by what shaped it: 1 for one that fills it to the corners, 2 for an ellipsoid."""
+OTHER_ROUNDNESS = 1.3
+"""Of fibres between walls, which leave corners empty."""
 SMALL_BOX, SMALL_BOX_SHAPE = 5.9e3, 2.2
 """Cubic angstrom a base pair of the smallest box, and its length over its width."""
 
@@ -77,7 +79,8 @@ def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: 
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
         return np.ptp(circle @ directions.T, axis=0) + 2 * DNA_RADIUS, "the circle"
     extent, source = _extent_by_law(config, fibre)
-    return (np.abs(directions * extent) ** ROUNDNESS).sum(axis=1) ** (1 / ROUNDNESS), source
+    power = ROUNDNESS.get(source, OTHER_ROUNDNESS)
+    return (np.abs(directions * extent) ** power).sum(axis=1) ** (1 / power), source
 
 
 def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
