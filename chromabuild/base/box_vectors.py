@@ -11,8 +11,6 @@ SHAPES = {"dodecahedron": np.array([[1, 0, 0], [0, 1, 0], [0.5, 0.5, np.sqrt(0.5
           "octahedron": np.array([[1, 0, 0], [1 / 3, np.sqrt(8) / 3, 0], [-1 / 3, np.sqrt(2) / 3, np.sqrt(6) / 3]])}
 """Vectors of the rhombic dodecahedron, its square in the xy plane, and of the truncated octahedron, of images that are
 1 apart: their volumes are 0.7071 and 0.7698 of the cube's."""
-
-
 RECTANGULAR = "rectangular"
 
 _HALF = 0.5 + 1e-9
