@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import gemmi
 import numpy as np
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.sterics.atoms import Atoms
 
@@ -77,7 +78,7 @@ def _universe_of(atoms: Atoms) -> "MDAnalysis.Universe":
     universe.add_TopologyAttr("bonds", [tuple(pair) for pair in atoms.graph.bonds.tolist()])
     universe.atoms.positions = np.asarray(atoms.position, dtype=np.float32)
     if atoms.box is not None:
-        universe.dimensions = [*atoms.box, 90.0, 90.0, 90.0]
+        universe.dimensions = edges_and_angles(atoms.box)
     return universe
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import Discriminator, Field, Tag, ValidationError
 
 from chromabuild.base.duration import DURATION
 from chromabuild.base.errors import BadInputError
@@ -149,11 +149,17 @@ Concentration = Annotated[float, Field(ge=0, le=6)]
 
 
 
+SHAPE, EDGES = "shape", "edges"
+Box = Annotated[Annotated[Literal["dodecahedron", "octahedron"], Tag(SHAPE)]
+                | Annotated[tuple[Positive, Positive, Positive], Tag(EDGES)],
+                Discriminator(lambda value: SHAPE if isinstance(value, str) else EDGES)]
+
+
 class SolvateSection(Section):
     """Water, ions and bricks."""
 
-    padding: Annotated[float, Field(gt=0, le=1000)] = Field(10.0, description="angstrom between solute and box face")
-    box: tuple[Positive, Positive, Positive] | None = Field(None, description="box edges, angstrom; empty: solute extent + padding")
+    padding: Annotated[float, Field(gt=0, le=1000)] = Field(10.0, description="angstrom between solute and box face, half of what lies between the solute and its periodic images at least")
+    box: Box | None = Field(None, description="box edges, angstrom; or dodecahedron (rhombic) or octahedron (truncated): shapes with 71 % and 77 % of the volume of the cube whose images are as far apart, as large as solute and padding need; empty: rectangular, solute extent + padding")
     water: WaterName = Field("tip3p", description="water model: tip3p and spce have three points, opc and tip4pew four; the ions' parameters are those made for it")
     salt: Concentration = Field(0.15, description="NaCl beyond neutrality, mol/L")
     potassium_chloride: Concentration = Field(0.0, description="KCl beyond neutrality, mol/L")
@@ -163,6 +169,16 @@ class SolvateSection(Section):
     ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
+
+    @property
+    def shape(self) -> Literal["rectangular", "dodecahedron", "octahedron"]:
+        """Of the box."""
+        return self.box if isinstance(self.box, str) else "rectangular"
+
+    @property
+    def edges(self) -> tuple[float, float, float] | None:
+        """Of the box where they are given."""
+        return None if isinstance(self.box, str) else self.box
 
 
 class DynamicsSection(Section):
@@ -294,7 +310,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
         config = Settings.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"] if part not in (SHAPE, EDGES))
         message = re.sub(r"^(Input|Value) ", "", first["msg"])
         if key in MOVED_KEYS:
             raise BadInputError(f"{path}: {key} has moved: {MOVED_KEYS[key]}") from None

@@ -21,7 +21,7 @@ def solvate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], se
 
     Writes shards/manifest.json and one set of files a brick of the box. Reads solute_clean.h5. The system is
     neutral with `solvate.salt` mol/L NaCl (and KCl, MgCl2) on top; the box is the solute's extent plus
-    `solvate.padding` angstrom on every side, or `solvate.box`.
+    `solvate.padding` angstrom on every side, or `solvate.box`: edges, a dodecahedron or an octahedron.
 
     \b
     Example:

@@ -12,6 +12,7 @@ from typing import TextIO
 
 import numpy as np
 
+from chromabuild.base.box_vectors import edges_and_angles, tilt_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
@@ -222,7 +223,7 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         topology.n_atoms, n_types, counts[0][0], counts[0][1], counts[1][0], counts[1][1], counts[2][0], counts[2][1],
         0, 0, total(topology, [len(others) for _, others in exclusions]), residues,
         counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
-        len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, 1,
+        len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, _box_kind(system.box),
         max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0, 0]
     element = [nearest_element(template.mass) for template in templates]
     is_site = [template.mass == 0 for template in templates]
@@ -277,7 +278,8 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
     _write(file, "SOLVENT_POINTERS", "8d", [solute_residues, int(topology.run_count.sum()), solute_molecules + 1])
     _write(file, "ATOMS_PER_MOLECULE", "8d", (np.full(count, templates[t].n_atoms)
                                               for t, _, count in molecule_blocks(topology)))
-    _write(file, "BOX_DIMENSIONS", "16.8E", [90.0, *system.box])
+    lengths, angles = np.split(edges_and_angles(system.box), 2)
+    _write(file, "BOX_DIMENSIONS", "16.8E", [angles[1], *lengths])
     file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
     for title, values in (("RADII", [row.radius for row in ELEMENTS]), ("SCREEN", [row.screening for row in ELEMENTS])):
         _write(file, title, "16.8E", of_atoms([np.array(values)[row] for row in element]))
@@ -409,6 +411,11 @@ def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
         file.write(cell * len(rest) % tuple(rest) + "\n")
 
 
+def _box_kind(box: np.ndarray) -> int:
+    """IFBOX: rectangular, or any other; 2 is the truncated octahedron by vectors that are all 109.47 degrees apart."""
+    return 3 if tilt_of(box).any() else 1
+
+
 def write_restart(path: Path, system: BuiltSystem) -> None:
     """Write coordinates, velocities where there are any, and box as a NetCDF restart."""
     def blocks(values: np.ndarray, unit: float = 1.0) -> Iterator[np.ndarray]:
@@ -417,6 +424,7 @@ def write_restart(path: Path, system: BuiltSystem) -> None:
     def letters(*words: str) -> list[np.ndarray]:
         return [np.array([list(word) for word in words], dtype="S1")]
 
+    lengths, angles = np.split(edges_and_angles(system.box), 2)
     atoms = ("atom", "spatial")
     variables = [
         Variable("spatial", ("spatial",), "S1", letters("xyz")), Variable("cell_spatial", ("cell_spatial",), "S1",
@@ -424,8 +432,8 @@ def write_restart(path: Path, system: BuiltSystem) -> None:
         Variable("cell_angular", ("cell_angular", "label"), "S1", letters("alpha", "beta ", "gamma")),
         Variable("time", (), ">f8", [np.zeros(1)], {"units": b"picosecond"}),
         Variable("coordinates", atoms, ">f8", blocks(system.position), {"units": b"angstrom"}),
-        Variable("cell_lengths", ("cell_spatial",), ">f8", [system.box], {"units": b"angstrom"}),
-        Variable("cell_angles", ("cell_angular",), ">f8", [np.full(3, 90.0)], {"units": b"degree"})]
+        Variable("cell_lengths", ("cell_spatial",), ">f8", [lengths], {"units": b"angstrom"}),
+        Variable("cell_angles", ("cell_angular",), ">f8", [angles], {"units": b"degree"})]
     if system.velocity is not None:
         variables.append(Variable("velocities", atoms, ">f8", blocks(system.velocity, TIME_UNIT),
                                   {"units": b"angstrom/picosecond", "scale_factor": TIME_UNIT}))

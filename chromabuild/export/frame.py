@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import box_of_frame, nearest_image, vectors_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.solute import Solute
 
@@ -31,8 +32,9 @@ class FrameOnDisk:
 
 
 def read_frame(path: Path, number: int, n_atoms: int) -> tuple[FrameOnDisk, np.ndarray]:
-    """Positions in a frame of a DCD file, of which the first ``n_atoms`` are the solute, and (3,) the box; angstrom, 0
-    without a periodic one. ``number``: from 1, or from -1, the last, backwards.
+    """Positions in a frame of a DCD file, of which the first ``n_atoms`` are the solute, and the box, (3,) edges or
+    (3, 3) vectors where they lean; angstrom, 0 without a periodic one. ``number``: from 1, or from -1, the last,
+    backwards.
 
     Raises BadInputError for a file that cannot be read, is of another build, or has no such frame.
     """
@@ -56,23 +58,22 @@ def read_frame(path: Path, number: int, n_atoms: int) -> tuple[FrameOnDisk, np.n
         raise BadInputError(f"{path} holds {atoms:,} atoms and the solute has {n_atoms:,}: they are not of one build, "
                             "run chromabuild run again")
     order = "<" if int.from_bytes(head[:4], "little") in (48, 4 * atoms) else ">"
-    # Lengths of edges, in CHARMM's order: A, gamma, B, beta, alpha, C.
-    box = np.frombuffer(head, f"{order}f8", 6, 4)[[0, 2, 5]].astype(float) if has_cell else np.zeros(3)
-    return FrameOnDisk(path, atoms, begin + (56 if has_cell else 0), order), box
+    box = box_of_frame(np.frombuffer(head, f"{order}f8", 6, 4)) if has_cell else None
+    return FrameOnDisk(path, atoms, begin + (56 if has_cell else 0), order), np.zeros(3) if box is None else box
 
 
 def gathered(position: np.ndarray, solute: Solute, box: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """Positions (n, 3) with every molecule in one piece, beside the first one in the image that is nearest to where it
-    stands in ``reference`` (n, 3), in which all are together. ``box``: (3,), 0 where there is none.
+    stands in ``reference`` (n, 3), in which all are together. ``box``: (3,), 0 where there is none, or (3, 3).
 
     Atoms that follow each other in a molecule are closer to each other than half of any box that holds a solute.
     """
-    edges = np.asarray(box, dtype=float)
-    if not (edges > 0).all():
+    vectors = vectors_of(box)
+    if not (np.diag(vectors) > 0).all():
         return position
     first = solute.residue_first_atom[solute.molecule_first_residue]
     step = np.diff(position, axis=0, prepend=position[:1])
-    step -= edges * np.round(step / edges)
+    step = nearest_image(step, vectors)
     step[first[:-1]] = position[first[:-1]]
     whole = np.empty_like(position)
     for a, b in zip(first[:-1], first[1:], strict=True):
@@ -84,4 +85,4 @@ def gathered(position: np.ndarray, solute: Solute, box: np.ndarray, reference: n
 
     now, built = centres(whole), centres(np.asarray(reference, dtype=np.float64))
     apart = (now - now[0]) - (built - built[0])
-    return whole - np.repeat(edges * np.round(apart / edges), sizes, axis=0)
+    return whole - np.repeat(apart - nearest_image(apart, vectors), sizes, axis=0)

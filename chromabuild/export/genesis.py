@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import tilt_of
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
@@ -76,10 +78,13 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     In a force field of CHARMM ``system.psf``, ``.prm``, ``.crd`` and ``.pdb`` (the reference of restraints) take the
     place of the first two. ``parallel`` has control files of prst_setup and of phases with a file a rank; where
     hydrogens are heavy, these start from ``heavy.prmtop`` or ``heavy.psf``. A phase whose restraints change becomes
-    ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
-    restraint on nothing.
+    ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, a box
+    whose edges lean, and a restraint on nothing.
     """
     refuse_sites(system.topology, "GENESIS")
+    if tilt_of(system.box).any():
+        raise BadInputError("GENESIS knows rectangular boxes alone, and edges of this one lean: leave solvate.box "
+                            "empty, or export to another program")
     factor = heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     if is_charmm(system.topology):

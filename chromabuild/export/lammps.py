@@ -12,6 +12,7 @@ from typing import TextIO
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from chromabuild.base.box_vectors import tilt_of, vectors_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
@@ -88,6 +89,9 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     if site is not None and options.is_switched:
         raise BadInputError("LAMMPS truncates Lennard-Jones in four-point water: leave out dynamics.switch_distance, "
                             "or export to another program")
+    if site is not None and tilt_of(system.box).any():
+        raise BadInputError("LAMMPS knows four-point water in rectangular boxes alone, and edges of this one lean: "
+                            "export to another program")
     used = np.unique(topology.run_template).tolist()
     heavy = masses_of_molecules(topology, factor)
     kinds, which = np.unique(np.concatenate([np.column_stack([
@@ -167,8 +171,11 @@ def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: Mapp
         size = np.array([len(getattr(template, f"{name}_atoms")) for template in topology.templates])
         file.write(f"{np.sum(size[topology.run_template] * count)} {name}s\n{len(table.values)} {name} types\n")
     file.write("\n")
-    for axis, edge in zip("xyz", system.box.tolist(), strict=True):
+    vectors = vectors_of(system.box)
+    for axis, edge in zip("xyz", np.diag(vectors).tolist(), strict=True):
         file.write(f"0 {edge:.6f} {axis}lo {axis}hi\n")
+    if tilt_of(vectors).any():
+        file.write("{:.6f} {:.6f} {:.6f} xy xz yz\n".format(*tilt_of(vectors).tolist()))
     _section(file, "Masses", "%.6f", [kinds[:, 1]])
     lj = kinds[:, 0].astype(int)
     _section(file, "Pair Coeffs", "%.10g %.10g", [topology.lj_epsilon[lj], topology.lj_sigma[lj]])

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import vectors_of
 from chromabuild.base.constants import AKMA_VELOCITY, BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
@@ -187,7 +188,8 @@ def write_held(path: Path, system: BuiltSystem, shares: Sequence[tuple[str, floa
 
 
 def _cell(system: BuiltSystem) -> str:
-    """The extended system file of the box, its centre at half of its edges."""
-    x, y, z = system.box.tolist()
+    """The extended system file of the box, its centre at half of the sum of its vectors."""
+    vectors = vectors_of(system.box)
+    numbers = " ".join(f"{value:.6f}" if value else "0" for value in [*vectors.ravel(), *vectors.sum(axis=0) / 2])
     return ("# chromabuild\n#$LABELS step a_x a_y a_z b_x b_y b_z c_x c_y c_z o_x o_y o_z\n"
-            f"0 {x:.6f} 0 0 0 {y:.6f} 0 0 0 {z:.6f} {x / 2:.6f} {y / 2:.6f} {z / 2:.6f}\n")
+            f"0 {numbers}\n")

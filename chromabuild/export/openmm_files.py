@@ -8,6 +8,7 @@ from typing import TextIO
 import numpy as np
 from openmm import app, unit
 
+from chromabuild.base import box_vectors
 from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
@@ -93,7 +94,7 @@ def openmm_topology(system: BuiltSystem) -> app.Topology:
     """Chains, residues, atoms and bonds of all but water and ions, with the names and numbers of ``topology.psf``."""
     topology = system.topology
     result = app.Topology()
-    result.setPeriodicBoxVectors(np.diag(system.box) / ANGSTROM_PER_NM * unit.nanometer)
+    result.setPeriodicBoxVectors(box_vectors.vectors_of(system.box) / ANGSTROM_PER_NM * unit.nanometer)
     atoms: list = []
     for template, count, _, label in labelled_runs(topology, system.solute):
         if template.rigid_water or template.n_atoms == 1:

@@ -12,6 +12,7 @@ from typing import TextIO
 import numpy as np
 import openmm
 
+from chromabuild.base.box_vectors import vectors_of
 from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.export.blocks import molecule_blocks, row_blocks
 from chromabuild.export.system import BuiltSystem
@@ -41,7 +42,7 @@ class _Rows:
 def write_system(file: TextIO, topology: Topology, box: np.ndarray, options: NonbondedOptions) -> None:
     """Write what ``XmlSerializer`` makes of ``system_from_topology`` with rigid bonds, rows in the order of molecules.
 
-    ``box``: (3,) edges, angstrom.
+    ``box``: (3,) edges or (3, 3) vectors, angstrom.
     """
     kinds = np.unique(topology.run_template)
     one_of_each = replace(topology, templates=[topology.templates[k] for k in kinds.tolist()],
@@ -90,7 +91,7 @@ def write_state(file: TextIO, system: BuiltSystem) -> None:
     """Write positions, with virtual sites where they belong, velocities, 0 where there are none, and the box."""
     file.write(f'<?xml version="1.0" ?>\n<State openmmVersion="{openmm.Platform.getOpenMMVersion()}" stepCount="0" '
                'time="0" type="State" version="1">\n\t<PeriodicBoxVectors>\n')
-    for name, vector in zip("ABC", np.diag(system.box / ANGSTROM_PER_NM).tolist(), strict=True):
+    for name, vector in zip("ABC", (vectors_of(system.box) / ANGSTROM_PER_NM).tolist(), strict=True):
         file.write(f'\t\t<{name} x="{vector[0]!r}" y="{vector[1]!r}" z="{vector[2]!r}"/>\n')
     file.write("\t</PeriodicBoxVectors>\n\t<Positions>\n")
     for t, first, count in molecule_blocks(system.topology):

@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.base.box_vectors import folded, nearest_image, with_images
 from chromabuild.export.blocks import molecule_blocks
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.forcefield.topology_file import Topology
@@ -42,9 +43,11 @@ def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: 
                  distance: float) -> list[SolventKind]:
     """Waters and ions whose first atom is within a ``distance`` of one of ``solute`` (n, 3), in the image next to it.
 
-    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges. One block of molecules is in memory.
+    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges or (3, 3) vectors. One block of
+    molecules is in memory.
     """
-    tree = cKDTree(np.mod(solute, box), boxsize=box)
+    around, whose = with_images(folded(solute, box), box, distance)
+    tree = cKDTree(around)
 
     def near(wanted: int) -> Iterator[np.ndarray]:
         real = topology.templates[wanted].mass > 0
@@ -52,13 +55,13 @@ def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: 
             if t != wanted:
                 continue
             block = position[first:first + count * len(real)].reshape(count, -1, 3)
-            apart, nearest = tree.query(np.mod(block[:, 0], box), distance_upper_bound=distance)
+            apart, nearest = tree.query(folded(block[:, 0], box), distance_upper_bound=distance)
             there = np.isfinite(apart)
-            block = block[there]
+            block, nearest = block[there], nearest[there]
             # Whole around the first atom, which stands in the image next to the solute.
-            block = block - box * np.round((block - block[:, :1]) / box)
-            away = block[:, 0] - solute[nearest[there]]
-            yield (block - (box * np.round(away / box))[:, None])[:, real]
+            block = block[:, :1] + nearest_image(block - block[:, :1], box)
+            moved = folded(block[:, 0], box) - block[:, 0] + solute[whose[nearest]] - around[nearest]
+            yield (block + moved[:, None])[:, real]
 
     found = []
     for t in dict.fromkeys(topology.run_template.tolist()):

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order
 
+from chromabuild.base.box_vectors import nearest_image, vectors_of
 from chromabuild.base.errors import IntegrityError
 from chromabuild.export.blocks import ATOMS_AT_ONCE, molecule_blocks
 from chromabuild.export.region import residues_of
@@ -24,7 +25,7 @@ class BuiltSystem:
     position: np.ndarray | StoredVectors
     """(n, 3) angstrom, in memory or on disk: exports take slices."""
     box: np.ndarray
-    """(3,) edges, angstrom."""
+    """(3,) edges, or (3, 3) vectors where they lean, angstrom."""
     solute: Solute | None = None
     """Whose residues bear their numbers; None: copies of a molecule repeat those of their template."""
     velocity: np.ndarray | StoredVectors | None = None
@@ -87,16 +88,19 @@ class BuiltSystem:
         """The same with molecules in one piece, each around the image of its first atom that is given: programs may not
         look for images along bonds. Positions are on disk, as ``StoredVectors`` in ``folder``."""
         position, topology = StoredVectors(len(self.position), folder), self.topology
+        vectors = vectors_of(self.box)
+        inverse = np.linalg.inv(vectors)
         predecessors = [_predecessors(template) for template in topology.templates]
         for t, first, count in molecule_blocks(topology):
             before, n = predecessors[t], topology.templates[t].n_atoms
             molecules = np.array(self.position[first:first + count * n]).reshape(count, n, 3)
-            edges = np.round((molecules - molecules[:, before]) / self.box)
+            apart = molecules - molecules[:, before]
+            edges = np.round((apart - nearest_image(apart, vectors)) @ inverse)
             # Each atom adds what its predecessors have, twice as many of them every time.
             while (before != before[before]).any():
                 edges += edges[:, before]
                 before = before[before]
-            position.put(first, (molecules - edges * self.box).reshape(-1, 3))
+            position.put(first, (molecules - edges @ vectors).reshape(-1, 3))
         return replace(self, position=position)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.constants import AKMA_VELOCITY, ANGSTROM_PER_NM
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.genesis_restart import is_genesis_restart, read_genesis_restart
@@ -88,13 +89,6 @@ def _upright(vectors: np.ndarray, path: str | Path) -> np.ndarray:
         raise BadInputError(f"{path} has box vectors of which the first is not along x or the second not in the xy "
                             "plane: rotate the system so that they are")
     return vectors
-
-
-def edges_and_angles(vectors: np.ndarray) -> np.ndarray:
-    """(6,) of box vectors, (3, 3) as rows; degree."""
-    length = np.linalg.norm(vectors, axis=1)
-    cosine = (vectors[[1, 0, 0]] * vectors[[2, 2, 1]]).sum(axis=1) / (length[[1, 0, 0]] * length[[2, 2, 1]])
-    return np.concatenate([length, np.degrees(np.arccos(np.clip(cosine, -1, 1)))])
 
 
 def _kind_of(path: str | Path) -> str:

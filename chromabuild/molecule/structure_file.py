@@ -13,6 +13,7 @@ import gemmi
 import numpy as np
 import zstandard
 
+from chromabuild.base.box_vectors import reduced, vectors_from_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.binary_cif_file import HARMED, read_categories
 from chromabuild.molecule.residues import residue_names
@@ -52,7 +53,8 @@ class StructureFile:
     piece: np.ndarray
     """(r,) int32: pieces of chains, within which residues follow each other."""
     box: np.ndarray | None
-    """(3,) edges of the box of a simulation, angstrom; None for a crystal's cell or none."""
+    """(3,) edges of the box of a simulation, or (3, 3) vectors where they lean, angstrom; None for a crystal's cell or
+    none."""
     alternatives: int
     """Atoms left out because they are further alternative locations."""
     further_models: int
@@ -288,8 +290,14 @@ def _is_number(text: str) -> bool:
 
 
 def _simulation_box(cell: list[float], group: str) -> np.ndarray | None:
-    right = max(abs(angle - 90.0) for angle in cell[3:]) < 1e-3
-    return np.array(cell[:3]) if group.replace(" ", "") in ("", "P1") and right and min(cell[:3]) > 10.0 else None
+    if group.replace(" ", "") not in ("", "P1") or min(cell[:3]) <= 10.0:
+        return None
+    if max(abs(angle - 90.0) for angle in cell[3:]) < 1e-3:
+        return np.array(cell[:3])
+    try:
+        return reduced(vectors_from_angles(np.array(cell[:3]), np.array(cell[3:])))
+    except BadInputError:  # no cell at all, as some programs write it
+        return None
 
 
 def _structure(table: _Table, box: np.ndarray | None, further_models: int) -> StructureFile:

@@ -14,7 +14,8 @@ OWN_NEED = ("scaffold", "build", "clash", "solvate", "topology")
 """The others ask by themselves, or need little."""
 ATOMS_PER_BP, ATOMS_PER_VOLUME, PACKED_AT_MOST = 150, 0.11, 6
 """More than any solute has, more than a cubic angstrom of water has, and how often a gzip file unfolds at most."""
-
+LARGEST_SHAPE = 0.77
+"""Of the cube of the distance of images, an octahedron."""
 CHUNK = 1 << 18
 """Atoms that are read at a time."""
 
@@ -43,17 +44,20 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
         from chromabuild.pipeline.limits import refuse
         from chromabuild.pipeline.validation import check_box
 
-        if stage == "solvate" and config.solvate.box:
+        if stage == "solvate" and config.solvate.edges:
             check_box(config)
         refuse(config, (stage,), threads)
 
 
 def _largest_volume(config: Settings, base_pairs: int) -> float:
     """Cubic angstrom of a box that is no smaller than that of the build."""
-    if config.solvate.box:
-        return math.prod(config.solvate.box)
+    if config.solvate.edges:
+        return math.prod(config.solvate.edges)
     extent = _extent_of_solute(Path(config.output) / solute_file(config)["solute"])
-    return math.prod(edge + 2 * config.solvate.padding for edge in extent or 3 * [3.4 * base_pairs])
+    extent = extent or 3 * [3.4 * base_pairs]
+    if config.solvate.shape != "rectangular":
+        return LARGEST_SHAPE * (math.hypot(*extent) + 2 * config.solvate.padding) ** 3
+    return math.prod(edge + 2 * config.solvate.padding for edge in extent)
 
 
 def _extent_of_solute(path: Path) -> list[float] | None:

@@ -20,6 +20,7 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.proteins.complex import Complex
+from chromabuild.solvate.placement import directions_of, leaning_box
 from mesoscale.circle import ring
 from mesoscale.cores import crystal_path
 from mesoscale.fibre import Fibre
@@ -39,49 +40,70 @@ BEYOND_WALLS = (7.5, 245.0)
 """Angstrom by which a fibre of 12 nucleosomes is longer than its walls, and how much more a base pair in a nm^3."""
 BY_NUMBER = (0.25, 0.27)
 """The same of other numbers of nucleosomes, as a multiple: at one, and with its logarithm."""
+ROUNDNESS = {"scaffold.confinement_radius": 2.0}
+"""Of the solute in its upright box, by what shaped it: 1 for one that fills it to the corners, 2 for an ellipsoid."""
+OTHER_ROUNDNESS = 1.3
+"""Of fibres between walls, which leave corners empty."""
 SMALL_BOX, SMALL_BOX_SHAPE = 5.9e3, 2.2
 """Cubic angstrom a base pair of the smallest box, and its length over its width."""
 
 
-def solute_extent(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex],
-                  folded: Scaffold | None, stale: Collection[str]) -> tuple[np.ndarray, str]:
-    """Edges (3,) of the smallest upright box around the solute, angstrom, and where they were taken from."""
+def planned_box(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex],
+                folded: Scaffold | None, stale: Collection[str]) -> tuple[np.ndarray, str]:
+    """The box, (3,) edges or (3, 3) vectors where they lean, angstrom, and where it was taken from."""
+    solvate = config.solvate
+    if solvate.edges is not None:
+        return np.array(solvate.edges), "the settings"
+    if solvate.shape == "rectangular":
+        extent, source = _widths(config, fibre, octamers, complexes, folded, stale, np.eye(3))
+        return extent + 2 * solvate.padding, source
+    directions = directions_of(solvate)
+    length = np.linalg.norm(directions, axis=1)
+    width, source = _widths(config, fibre, octamers, complexes, folded, stale, directions / length[:, None])
+    return leaning_box(solvate.shape, 1000 * float(((width + 2 * solvate.padding) / length).max())) / 1000, source
+
+
+def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex], folded: Scaffold | None,
+            stale: Collection[str], directions: np.ndarray) -> tuple[np.ndarray, str]:
+    """(k,) angstrom that the solute takes along directions (k, 3), and where they were taken from."""
     folder = Path(config.output)
     for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
         if folded is None and name not in stale and (folder / name).is_file():
             solute = Solute.read(folder / name)
-            return np.ptp(solute.position, axis=0).astype(float), name
+            return np.ptp(solute.position @ directions.T, axis=0).astype(float), name
     is_there = "scaffold.h5" not in stale and (folder / "scaffold.h5").is_file()
     if folded is not None or is_there:
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
-        extent = _extent_of_fold(config, octamers, complexes, scaffold, is_new=folded is not None)
+        extent = _widths_of_fold(config, octamers, complexes, scaffold, folded is not None, directions)
         return extent, "a fold like that of the build" if folded else "scaffold.h5"
     if config.locus.is_bare_circle:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
-        return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
-    return _extent_by_law(config, fibre)
+        return np.ptp(circle @ directions.T, axis=0) + 2 * DNA_RADIUS, "the circle"
+    extent, source = _extent_by_law(config, fibre)
+    power = ROUNDNESS.get(source, OTHER_ROUNDNESS)
+    return (np.abs(directions * extent) ** power).sum(axis=1) ** (1 / power), source
 
 
 def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
     """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
     scaffold = config.scaffold
     packed = scaffold.is_packed and nucleosomes > 1
-    if config.solvate.box or scaffold.container or packed or config.locus.is_bare_circle:
+    if config.solvate.edges or scaffold.container or packed or config.locus.is_bare_circle:
         return True
     names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
 
 
-def _extent_of_fold(config: Settings, octamers: list[Octamer], complexes: list[Complex], scaffold: Scaffold,
-                    is_new: bool) -> np.ndarray:
+def _widths_of_fold(config: Settings, octamers: list[Octamer], complexes: list[Complex], scaffold: Scaffold,
+                    is_new: bool, directions: np.ndarray) -> np.ndarray:
     placed = scaffold
     if is_new and not (scaffold.circular and not len(scaffold.dyad)):
         placed = relaxed_path(scaffold, base_index(scaffold.base), config.build, octamers, complexes=complexes)
         octamers = [*octamers, *(one.protein for one in complexes)]
-    dna, along = placed.origin, np.abs(placed.frame[:, :, 2])  # a base pair is a disc
+    dna, along = placed.origin @ directions.T, np.abs(placed.frame[:, :, 2] @ directions.T)  # a base pair is a disc
     reach = DNA_RADIUS * np.sqrt(np.maximum(0.0, 1 - along**2)) + BASE_PAIR_HALF * along
     bodies = np.concatenate([dna - reach, dna + reach, *(
-        origin + octamer.position @ frame.T for octamer, origin, frame
+        (origin + octamer.position @ frame.T) @ directions.T for octamer, origin, frame
         in zip(octamers, placed.core_origin, placed.core_frame, strict=True))])
     return np.ptp(bodies, axis=0)
 

@@ -9,6 +9,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
+from chromabuild.base.box_vectors import shortest_translation, tilt_of, vectors_of
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.gpus import gpu_memory_here
 from chromabuild.base.machine import memory_free, memory_here, nodes_here
@@ -50,7 +53,7 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str], thread
     ``threads`` of the estimate; ``parts``: those of the settings, where they are known.
     """
     wanted = [name for name in _WORK if name in stages and name in build.memory]
-    found = [box_below_cutoff(build.box, config.dynamics)] if "run" in wanted else []
+    found = [box_below_cutoff(build.vectors, config.dynamics)] if "run" in wanted else []
     found += [_memory(build, config, stage, threads, parts) for stage in wanted]
     found += [_gpu_memory(build, config)] if "run" in wanted and config.dynamics.engine == "openmm" else []
     if "solvate" in wanted:
@@ -94,20 +97,25 @@ def _without_water(build: Estimate, config: Settings) -> Estimate:
     return replace(build, atoms=solute, memory={name: need / 1e9 for name, need in memory.items()})
 
 
-def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | None:
-    """Why a periodic box with these edges, angstrom, is too small for the cutoff; None where it is not.
+def box_below_cutoff(box: Sequence[float] | np.ndarray, dynamics: DynamicsSection) -> str | None:
+    """Why a periodic box, (3,) edges or (3, 3) vectors, angstrom, is too small for the cutoff; None where it is not.
 
-    An atom may meet only one image of another, so that no edge is shorter than twice the reach of the pair list
-    (engine openmm: of the cutoff).
+    An atom may meet only one image of another, so that images are no nearer than twice the reach of the pair list
+    (engine openmm: nor an edge of the diagonal shorter than twice the cutoff).
     """
     is_ours = dynamics.engine == "chromamd"
     cutoff = dynamics.cutoffs.cutoff
     least = 2 * (cutoff + dynamics.pairlist_buffer * is_ours)
-    if min(box) >= least:
+    leans = tilt_of(np.array(box)).any()
+    shortest = shortest_translation(np.array(box)) if is_ours else float(np.diag(vectors_of(box)).min())
+    if shortest >= least:
         return None
     reach = f"dynamics.cutoff = {cutoff:g} A"
     reach += f" with dynamics.pairlist_buffer = {dynamics.pairlist_buffer:g} A" if is_ours else ""
-    return (f"{reach} needs box edges of {least:g} A, and the shortest is {min(box):g} A: choose a shorter cutoff, or "
+    if leans:
+        return (f"{reach} needs " + ("images" if is_ours else "layers of images") + f" {least:g} A apart, and those of "
+                f"the box are {shortest:.4g} A: choose a shorter cutoff, or a larger solvate.padding")
+    return (f"{reach} needs box edges of {least:g} A, and the shortest is {shortest:g} A: choose a shorter cutoff, or "
             "a larger solvate.padding or box")
 
 
@@ -226,7 +234,7 @@ def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads:
         saving = saving_that_fits(config, stage, here, threads, parts or Parts.of(config))
         if saving:
             return f"set {saving.keys} (about {saving.build.atoms:.2g} atoms, {saving.build.memory[stage]:.2g} GB)"
-        if config.solvate.box is not None and math.prod(build.box) > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
+        if config.solvate.edges is not None and math.prod(build.box) > LOOSE * SOLUTE_VOLUME * build.solute_atoms:
             return f"make solvate.box smaller (about {share * build.atoms:.2g} atoms fit)"
     return f"choose a smaller locus (about {share * atoms:.2g} {kind} fit)"
 

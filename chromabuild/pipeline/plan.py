@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import SHAPES, vectors_of
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.machine import nodes_here
 from chromabuild.base.settings import Settings
@@ -24,7 +25,7 @@ from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_na
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
-from chromabuild.pipeline.extent import solute_extent
+from chromabuild.pipeline.extent import planned_box
 from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, STAGES, disk_space, stage_memory
 from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, run_seconds, stage_seconds
@@ -77,8 +78,17 @@ class Estimate:
     """By stage."""
     disk: dict[str, float]
     seconds: dict[str, float]
+    shape: str = "rectangular"
+    """Of the box, whose diagonal is ``box``."""
     tune: str = ""
     """What `dynamics.tune` would try first, or why nothing, in a sentence; empty without."""
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(3,) edges of the box, or (3, 3) vectors where they lean, angstrom."""
+        if self.shape == "rectangular":
+            return np.array(self.box)
+        return SHAPES[self.shape] * self.box[0]
 
     def as_dict(self) -> dict:
         """Plain data for JSON."""
@@ -86,10 +96,12 @@ class Estimate:
 
     def locus_lines(self) -> list[str]:
         """What is built, for people."""
-        edges = " x ".join(f"{edge:.0f}" for edge in self.box)
+        edges = " x ".join(f"{edge:.0f}" for edge in self.box) + " angstrom"
+        if self.shape != "rectangular":
+            edges = f"{self.shape} with images {self.box[0]:.0f} angstrom apart"
         solvent = ", ".join(f"{count} {name}" for name, count in self.counts.items() if count)
         return [f"locus: {self.base_pairs} base pairs, {self.nucleosomes} nucleosomes",
-                f"solute: {self.solute_atoms} atoms", f"box: {edges} angstrom (from {self.box_from})",
+                f"solute: {self.solute_atoms} atoms", f"box: {edges} (from {self.box_from})",
                 f"solvated: about {self.atoms:.4g} atoms with {solvent}",
                 f"trajectory: {self.trajectory_atoms} atoms a frame",
                 f"shards: {self.shards}, on a cluster in {self.jobs} jobs",
@@ -137,12 +149,9 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     proteins = [one.protein for one in complexes]
     solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
                                   config.build.five_prime == "phosphate")
-    if config.solvate.box:
-        box, source = np.array(config.solvate.box), "the settings"
-    else:
-        extent, source = solute_extent(config, fibre, octamers, complexes, folded, stale)
-        box = extent + 2 * config.solvate.padding
-    counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
+    vectors, source = planned_box(config, fibre, octamers, complexes, folded, stale)
+    box = np.diag(vectors_of(vectors))
+    counts = _counts_of_shards(config, vectors, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
     in_water = WATER_MODELS[config.solvate.water].n_atoms * counts["water"]
     runs = MoleculeRuns(np.array([solute, in_water, ions]), np.array([False, True, False]),
@@ -158,7 +167,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     ranks = likely[0].ranks if likely else config.dynamics.ranks
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=nucleosomes, solute_atoms=solute,
-        box=tuple(round(float(edge), 1) for edge in box), box_from=source,
+        box=tuple(round(float(edge), 1) for edge in box), box_from=source, shape=config.solvate.shape,
         atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
         memory=_gigabytes(stage_memory(config, nucleosomes, solute, atoms, shards, threads, ranks)),
@@ -276,7 +285,8 @@ def _solvent_counts(config: Settings, box: np.ndarray, solute: int, charge: int)
 
 
 def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: int) -> dict[str, int] | None:
-    """Waters and ions of the shards in the output folder; None where they are not those of this box and salt."""
+    """Waters and ions of the shards in the output folder; None where they are not those of this box, (3,) or (3, 3),
+    and salt."""
     try:
         manifest = Manifest.read(Path(config.output) / "shards")
     except IntegrityError:
@@ -284,7 +294,7 @@ def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: in
     counts = {key: count for key, count in manifest.counts.items() if key != "solute"}
     ions = ion_counts(charge, sum(counts.values()), config.solvate)
     fits = manifest.water == config.solvate.water and manifest.counts["solute"] == solute and \
-        bool((np.abs(np.array(manifest.box) - box) < BOX_TOLERANCE).all())
+        bool((np.abs(vectors_of(manifest.vectors) - vectors_of(box)) < BOX_TOLERANCE).all())
     return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.progress import Progress, silent
@@ -27,7 +28,7 @@ ION_KEYS = {"Na+": "sodium", "K+": "potassium", "Mg2+": "magnesium", "Ca2+": "ca
 
 @dataclass(frozen=True)
 class Matter:
-    """A system with a force field: positions (n, 3) and edges of its box (3,), angstrom."""
+    """A system with a force field: positions (n, 3) and its box, (3,) edges or (3, 3) vectors, angstrom."""
 
     topology: "Topology"
     position: np.ndarray
@@ -156,7 +157,7 @@ def _contact(matter: Matter, selections: Sequence[str]) -> np.ndarray:
 
     one, other = (matter.chosen(selection, "--contact") for selection in selections)
     pairs, distance = capped_distance(matter.position[one], matter.position[other], FARTHEST_CONTACT, min_cutoff=0.1,
-                                      box=np.array([*matter.box, 90.0, 90.0, 90.0], dtype=np.float32))
+                                      box=edges_and_angles(matter.box).astype(np.float32))
     if len(pairs) == 0:
         raise BadInputError(f'"{selections[0]}" and "{selections[1]}" have no atoms within {FARTHEST_CONTACT:g} '
                             "angstrom of each other: that is no contact")

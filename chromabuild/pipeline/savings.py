@@ -46,18 +46,21 @@ class Saving:
 
 def savings(config: Settings, threads: int, before: Estimate, speed: Speed, parts: Parts) -> list[Saving]:
     """Worthwhile changes, what saves most first."""
-    found = [_saving(config, keys, threads, speed, parts) for keys in _candidates(config, len(parts.fibre.dyads))]
+    found = [_saving(config, keys, threads, speed, parts) for keys in
+             (*_candidates(config, len(parts.fibre.dyads)), *_other_shape(config))]
     worthwhile = [one for one in found if one and one.build.atoms < WORTHWHILE * before.atoms]
     return sorted(worthwhile, key=lambda one: one.build.atoms)
 
 
 def saving_that_fits(config: Settings, stage: str, memory: float, threads: int, parts: Parts) -> Saving | None:
     """The first change, of what has made the box large, that takes the memory of a stage below so much (GB): padding
-    or box, then walls, then the choice of the conformation, then all together. None where none does."""
+    or box, then walls, then the choice of the conformation, then all together, then another shape of the box. None
+    where none does."""
     changes = list(_candidates(config, len(parts.fibre.dyads)))
     together = {key: value for keys in changes for key, value in keys.items()}
     if len(changes) > 1:
         changes.append(together)
+    changes += _other_shape(config)
     found = (_saving(config, keys, threads, REFERENCE, parts) for keys in changes)
     return next((one for one in found if one and one.build.memory[stage] <= memory), None)
 
@@ -75,13 +78,19 @@ def _saving(config: Settings, keys: Mapping[str, object], threads: int, speed: S
         return None
 
 
+def _other_shape(config: Settings) -> Iterator[dict[str, object]]:
+    """Of the box, where its edges are not given."""
+    if config.solvate.edges is None:
+        yield {"solvate.box": "dodecahedron" if config.solvate.shape == "rectangular" else None}
+
+
 def _candidates(config: Settings, nucleosomes: int) -> Iterator[dict[str, object]]:
     solvate, scaffold = config.solvate, config.scaffold
-    if solvate.box is not None:
+    if solvate.edges is not None:
         yield {"solvate.box": None}
     elif solvate.padding > COMMON_PADDING:
         yield {"solvate.padding": COMMON_PADDING}
-    if solvate.box is not None:
+    if solvate.edges is not None:
         return
     if nucleosomes < 2:
         if nucleosomes == 0 and scaffold.packing == "free" and not config.locus.is_bare_circle:

@@ -32,7 +32,7 @@ def check_all(config: Settings) -> "tuple[Locus, Parts]":
     check_ensemble(config)
     parts = Parts.of(config, locus)
     check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
-    if config.solvate.box:
+    if config.solvate.edges:
         check_box(config)
     return locus, parts
 
@@ -117,11 +117,11 @@ def check_box(config: Settings) -> None:
     from chromabuild.solvate.ions import check_potential
     from chromabuild.solvate.placement import check_edges
 
-    edges = np.rint(np.array(config.solvate.box) * 1000)
+    edges = np.rint(np.array(config.solvate.edges) * 1000)
     check_edges(edges)
     if config.solvate.ion_placement == "debye-hueckel":
         check_potential(edges)
-    problem = box_below_cutoff(config.solvate.box, config.dynamics)
+    problem = box_below_cutoff(config.solvate.edges, config.dynamics)
     if problem:
         raise BadInputError(problem)
 

@@ -13,6 +13,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
+from chromabuild.base.box_vectors import nearest_image, vectors_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.forcefield.topology_file import Topology
 
@@ -70,13 +71,13 @@ def cut_cluster(topology: Topology, position: np.ndarray, box: np.ndarray, centr
                 label: np.ndarray) -> Cluster:
     """What lies within ``radius`` (angstrom) of the atoms ``centres``, with the pieces that these belong to.
 
-    ``position`` (n, 3) and ``box`` (3,) in angstrom; molecules may lie across its faces. ``label``: (n,) of the atoms.
-    Raises BadInputError where a piece is too large, or its charge is not near a whole number.
+    ``position`` (n, 3) and ``box``, (3,) or (3, 3), in angstrom; molecules may lie across its faces. ``label``: (n,)
+    of the atoms. Raises BadInputError where a piece is too large, or its charge is not near a whole number.
     """
     middle = position[centres[0]]
-    centre = middle + _nearest(position[centres] - middle, box).mean(axis=0)
-    from_centre = _nearest(position - centre, box)
-    near = np.flatnonzero((from_centre**2).sum(axis=1) < min(REACH, 0.5 * box.min()) ** 2)
+    centre = middle + nearest_image(position[centres] - middle, box).mean(axis=0)
+    from_centre = nearest_image(position - centre, box)
+    near = np.flatnonzero((from_centre**2).sum(axis=1) < min(REACH, 0.5 * np.diag(vectors_of(box)).min()) ** 2)
     bonds = topology.term("bond")["atoms"]
     degree = np.bincount(bonds.ravel(), minlength=len(position))
     is_near = np.zeros(len(position), dtype=bool)
@@ -95,10 +96,6 @@ def cut_cluster(topology: Topology, position: np.ndarray, box: np.ndarray, centr
         raise BadInputError(f"{len(atom)} atoms lie within {radius:g} angstrom of the contact, more than plane waves "
                             f"are for here ({MOST_ATOMS}): give a smaller --radius")
     return _closed(topology, from_centre, atom, bonds, is_cut, symbol, label, radius)
-
-
-def _nearest(difference: np.ndarray, box: np.ndarray) -> np.ndarray:
-    return difference - box * np.round(difference / box)
 
 
 def _symbol(mass: float) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.analysis.rmsd import followed, superposed_rmsd
+from chromabuild.base.box_vectors import box_of, box_of_frame, vectors_of
 from chromabuild.molecule.histone_tails import TAILS
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
@@ -46,8 +47,8 @@ def deviations(folder: Path, run: Run) -> Series:
     if not parts:
         return {}
     atoms = np.unique(np.concatenate([part.atoms for part in parts]))
-    box = np.array(json.loads(manifest.read_text(encoding="utf-8"))["box"])
-    start = _placed(solute, box)[atoms]
+    written = json.loads(manifest.read_text(encoding="utf-8"))
+    start = _placed(solute, box_of(np.array(written["box"]), np.array(written.get("tilt", 0))))[atoms]
     rows = [np.searchsorted(atoms, part.atoms) for part in parts]
     time, values, before = [], [], start
     for phase in phases:
@@ -107,15 +108,16 @@ def _parts(solute: Solute) -> Iterator[_Part]:
 
 
 def _placed(solute: Solute, box: np.ndarray) -> np.ndarray:
-    """(n, 3) positions in the box, angstrom: the middle of the solute's extent stands in the middle of the box."""
+    """(n, 3) positions in the box, (3,) or (3, 3), angstrom: the middle of the solute's extent stands in the middle of
+    the box."""
     position = np.asarray(solute.position, float)
-    return position + (box - position.max(axis=0) - position.min(axis=0)) / 2
+    return position + (vectors_of(box).sum(axis=0) - position.max(axis=0) - position.min(axis=0)) / 2
 
 
 def _frames(phase: PhaseFiles, atoms: np.ndarray,
-            solute_atoms: int) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Times (f,) in ps, positions (f, n, 3) of the atoms and boxes (f, 3) of some frames of a phase; None where the
-    trajectory does not hold the solute."""
+            solute_atoms: int) -> tuple[np.ndarray, np.ndarray, list[np.ndarray | None]] | None:
+    """Times (f,) in ps, positions (f, n, 3) of the atoms and boxes, (3,) or (3, 3), of some frames of a phase; None
+    where the trajectory does not hold the solute."""
     from MDAnalysis.lib.formats.libdcd import DCDFile
 
     with DCDFile(str(phase.trajectory)) as file:
@@ -126,8 +128,8 @@ def _frames(phase: PhaseFiles, atoms: np.ndarray,
         stride = max(1, -(-len(file) // most))
         chosen = np.arange(len(file))[::-1][::stride][::-1]  # the last one among them
         if not len(chosen):
-            return np.zeros(0), np.zeros((0, len(atoms), 3)), np.zeros((0, 3))
+            return np.zeros(0), np.zeros((0, len(atoms), 3)), []
         read = file.readframes(int(chosen[0]), None, stride, order="fac", indices=atoms.astype(np.int64))
         n_frames = len(file)
-    when, boxes = phase.frame_times(n_frames)[chosen], np.asarray(read.unitcell, float)[:, [0, 2, 5]]
-    return when, np.asarray(read.xyz, float), boxes
+    boxes = [box_of_frame(cell) for cell in np.asarray(read.unitcell, float)]
+    return phase.frame_times(n_frames)[chosen], np.asarray(read.xyz, float), boxes

@@ -94,10 +94,16 @@ def _ensemble(folder: Path) -> str:
     return '<p>Other folds of the locus, and the contact map of all: <a href="ensemble.html">the ensemble</a>.</p>'
 
 
+def _size(solvated: Summary) -> str:
+    """Edges of the box, or the distance of images where these lean, nm."""
+    lengths = [solvated["image_distance"]] if "shape" in solvated else solvated["box"]
+    return "×".join(f"{length / 10:.0f}" for length in lengths)
+
+
 def _tiles(summaries: dict[str, Summary]) -> str:
     box, run, clash, build = (summaries.get(name, {}) for name in ("solvate", "run", "clash", "build"))
     values = [("atoms in all", box.get("atoms")), ("solute atoms", build.get("atoms")),
-              ("box, nm", "×".join(f"{edge / 10:.0f}" for edge in box["box"]) if "box" in box else None),
+              (f"{box.get('shape', 'box')}, nm", _size(box) if "box" in box else None),
               (f"pairs < {clash.get('threshold')} Å left", clash.get("pairs_after")),
               ("simulated, ps", run.get("simulated_ps")), ("engine, ns/day", run.get("ns_per_day"))]
     return html.tiles((name, value) for name, value in values if value is not None)

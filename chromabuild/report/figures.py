@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import box_of
 from chromabuild.base.record import StageRecord
 from chromabuild.molecule.solute import Solute
 from chromabuild.report import html, pictures
@@ -61,7 +62,7 @@ def scaffold_figure(folder: Path, stages: Stages) -> str:
 
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
-    """Box (3,), then positions (k, 3) in it of the solute, of water oxygens, of cations and of chloride."""
+    """Box, (3,) or (3, 3), then positions (k, 3) in it of the solute, of water oxygens, of cations and of chloride."""
     from chromabuild.molecule.water_models import WATER_MODELS
     from chromabuild.shards.brick_file import read_brick
 
@@ -82,4 +83,5 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
             water.append(position[is_water & ((ids - solute_atoms) % n_sites == 0)])
         cations.append(position[(ids >= first_ion) & (ids < first_chloride)])
         chloride.append(position[ids >= first_chloride])
-    return (np.array(manifest["box"]), solute, *(np.concatenate(p) for p in (water, cations, chloride)))
+    box = box_of(np.array(manifest["box"]), np.array(manifest.get("tilt", 0)))
+    return (box, solute, *(np.concatenate(p) for p in (water, cations, chloride)))

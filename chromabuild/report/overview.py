@@ -125,6 +125,13 @@ def compared(headers: Sequence[str], rows: Sequence[tuple[str, str, Sequence[obj
                       note=note or "No verdict: for information, neither good nor bad by itself.")
 
 
+def box_text(solvated: Summary) -> str:
+    """The periodic box, in nm."""
+    if "shape" in solvated:
+        return f"a {solvated['shape']} box with images {solvated['image_distance'] / 10:.1f} nm apart"
+    return f"a box of {' × '.join(f'{edge / 10:.1f}' for edge in solvated['box'])} nm"
+
+
 def built_sentence(name: str, summaries: dict[str, Summary]) -> str:
     """The first sentence, HTML: what was built, as far as it was."""
     scaffold, build, box, run = (summaries.get(key, {}) for key in ("scaffold", "build", "solvate", "run"))
@@ -137,8 +144,7 @@ def built_sentence(name: str, summaries: dict[str, Summary]) -> str:
     if build.get("atoms"):
         parts.append(f"{html.text(build['atoms'])} atoms of DNA and histones")
     if box:
-        edges = " × ".join(f"{edge / 10:.1f}" for edge in box["box"])
-        parts.append(f"with water and ions {html.text(box['atoms'])} atoms in a box of {edges} nm")
+        parts.append(f"with water and ions {html.text(box['atoms'])} atoms in {box_text(box)}")
     if run.get("simulated_ps") is not None:
         parts.append(f"minimised and simulated for {html.text(run['simulated_ps'])} ps")
     return f"<b>{html.text(name)}</b>{place} is {', '.join(parts) if parts else 'begun'}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from chromabuild.base.box_vectors import cell_of, tilt_of
 from chromabuild.molecule.colours import Colour, molecule_colours
 from chromabuild.molecule.solute import Solute
 from chromabuild.report.render import Camera, Canvas, oblique_view, principal_view, sky_visibility
@@ -92,28 +93,35 @@ def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, bo
                 cation: np.ndarray, chloride: np.ndarray, size: tuple[int, int] = (1600, 1200)) -> np.ndarray:
     """The solvated box, cut open: the solute whole, water only in the back, ions from before the cut backwards.
 
-    position, radius, colour: the solute; box (3,) edges from the origin; water, cation, chloride (k, 3), angstrom.
+    position, radius, colour: the solute; box: (3,) edges from the origin, or (3, 3) vectors of a cell around half of
+    their sum, in which all is; water, cation, chloride (k, 3), angstrom.
     """
-    turned = _longest_across(box)
-    box, position, water, cation, chloride = (turned(p) for p in (box, position, water, cation, chloride))
-    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * box
+    if tilt_of(box).any():
+        corners, edges = cell_of(box)
+        lower, upper = corners.min(axis=0), corners.max(axis=0)
+    else:
+        turned = _longest_across(box)
+        box, position, water, cation, chloride = (turned(p) for p in (box, position, water, cation, chloride))
+        corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)]) * box
+        edges = [(i, i | axis) for i in range(8) for axis in (1, 2, 4) if not i & axis]
+        lower, upper = np.zeros(3), box
     view = oblique_view(20.0, 20.0)
     canvas = Canvas(Camera.framing(corners, view, size))
-    water = water[water[:, 1] > WATER_FROM * box[1]]
-    ions = [p[p[:, 1] > IONS_FROM * box[1]] for p in (cation, chloride)]
+    depth = upper[1] - lower[1]
+    water = water[water[:, 1] > lower[1] + WATER_FROM * depth]
+    ions = [p[p[:, 1] > lower[1] + IONS_FROM * depth] for p in (cation, chloride)]
     parts = ((position, radius, colour), (water, 1.7, WATER), (ions[0], 1.9, CATION), (ions[1], 1.9, CHLORIDE))
     sky = np.ones(sum(len(p) for p, _, _ in parts))
     sky[: len(position)] = _ambient(sky_visibility(position, radius))
     canvas.draw_spheres(np.concatenate([p for p, _, _ in parts]),
                         np.concatenate([np.broadcast_to(r, len(p)) for p, r, _ in parts]),
                         np.concatenate([np.broadcast_to(c, (len(p), 3)) for p, _, c in parts]), sky)
-    width = 0.0012 * float(np.linalg.norm(box))
+    width = 0.0012 * float(np.linalg.norm(upper - lower))
     nearest = int(np.argmax(corners @ view[2]))
-    for i in range(8):
-        for axis in (1, 2, 4):
-            # The three edges of the nearest corner would cross the solute.
-            if not i & axis and nearest not in (i, i | axis):
-                canvas.draw_cylinder(corners[i], corners[i | axis], width, BOX_EDGE)
+    for i, j in edges:
+        # The edges of the nearest corner would cross the solute.
+        if nearest not in (i, j):
+            canvas.draw_cylinder(corners[i], corners[j], width, BOX_EDGE)
     return canvas.image(haze=0.3)
 
 

@@ -283,7 +283,8 @@ def _box(folder: Path, stages: Stages) -> str:
     volume = float(np.prod(edges)) / 1000
     said = (f'<p>The box of {_count(summary["atoms"], "atom")} <b class="{state}">{words}</b> '
             f"({html.text(charge)} e) and holds {_count(counts['water'], 'water molecule')}.</p>")
-    rows = [("", "box edges", ["Å", " × ".join(f"{edge:.2f}" for edge in edges)]),
+    rows = [("", "diagonal of the vectors of the box" if "shape" in summary else "box edges",
+             ["Å", " × ".join(f"{edge:.2f}" for edge in edges)]),
             ("", "volume", ["nm³", volume]),
             ("", "bricks", ["", " × ".join(map(str, summary["grid"]))]), ("", "atoms", ["", summary["atoms"]]),
             *(("", name, ["", count]) for name, count in counts.items()),

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.molecule.residues import library_needed, residue_library
 from chromabuild.shards import binary_cif
 from chromabuild.shards.brick import Brick
@@ -34,8 +35,9 @@ def bcif_bytes(brick: Brick) -> bytes:
         binary_cif.texts("auth_asym_id", *segments),
         binary_cif.constant("pdbx_PDB_model_num", 1, brick.n_atoms, integer=True),
     ]
-    cell = [binary_cif.floats(f"length_{name}", [edge / 1000]) for name, edge in zip("abc", brick.box, strict=True)]
-    cell += [binary_cif.floats(f"angle_{name}", [90.0]) for name in ("alpha", "beta", "gamma")]
+    names = ("length_a", "length_b", "length_c", "angle_alpha", "angle_beta", "angle_gamma")
+    cell = [binary_cif.floats(name, [value]) for name, value
+            in zip(names, edges_and_angles(brick.vectors).tolist(), strict=True)]
     entry = binary_cif.texts("id", ["BRICK"], np.zeros(1, dtype=np.int8))
     return binary_cif.file_bytes("BRICK", [("_entry", 1, [entry]), ("_cell", 1, cell),
                                            ("_atom_site", brick.n_atoms, columns)])

@@ -1,10 +1,11 @@
 """What one shard holds: whole residues in global order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from chromabuild.base.box_vectors import box_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import CHAIN_LETTERS, LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT
@@ -15,7 +16,7 @@ class Brick:
     """The residues of one brick, and where the brick lies."""
 
     box: np.ndarray
-    """(3,) int64 box edges, 0.001 angstrom."""
+    """(3,) int64 diagonal of the vectors of the box, 0.001 angstrom."""
     lower: np.ndarray
     """(3,) int64 lower corner of the brick, 0.001 angstrom."""
     upper: np.ndarray
@@ -34,6 +35,13 @@ class Brick:
     """(r,) uint8, the solute's own chain letter (ASCII), 0 where a residue has none (solvent)."""
     residue_in_entity: np.ndarray
     """(r, 2) int32 entity, and place in its sequence from 1; 0 in one without a sequence."""
+    tilt: np.ndarray = field(default_factory=lambda: np.zeros(3, dtype=np.int64))
+    """(3,) int64 b_x, c_x and c_y, 0.001 angstrom; corners are straight."""
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(3,) edges, or (3, 3) vectors where they lean, angstrom."""
+        return box_of(self.box / 1000, self.tilt / 1000)
 
     @property
     def n_atoms(self) -> int:

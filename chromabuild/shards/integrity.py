@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import box_of
 from chromabuild.base.checked_json import is_unharmed
-from chromabuild.base.errors import BadInputError, IntegrityError
+from chromabuild.base.errors import IntegrityError
 from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.manifest import BRICKS_NAME, RECORD_FOLDER, Manifest, Shard, count_atoms, file_error
 from chromabuild.shards.stored import StoredPositions, runs_of
@@ -107,10 +108,11 @@ def store_shards(path: str | Path) -> tuple[np.ndarray, StoredPositions]:
 
 
 def read_shards(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """(3,) box and (N, 3) float64 positions in global atom order, angstrom, of a shard set that fits in memory.
+    """The box, (3,) edges or (3, 3) vectors where they lean, and (N, 3) float64 positions in global atom order,
+    angstrom, of a shard set that fits in memory.
 
     ``path`` is the folder or its bricks.txt. Raises IntegrityError when a file is missing or damaged, or the bricks do
-    not hold every atom exactly once, BadInputError for a triclinic box.
+    not hold every atom exactly once.
     """
     path, box, n, names = _listed(path)
     position = np.empty((n, 3))
@@ -135,7 +137,7 @@ def _bricks(path: Path, n: int, names: Sequence[str]) -> Iterator[tuple[np.ndarr
 
 
 def _listed(path: str | Path) -> tuple[Path, np.ndarray, int, list[str]]:
-    """bricks.txt, the box (3,), the number of atoms, and the names of the bricks' files."""
+    """bricks.txt, the box, (3,) or (3, 3), the number of atoms, and the names of the bricks' files."""
     path = Path(path)
     path = path / BRICKS_NAME if path.is_dir() else path
     try:
@@ -147,6 +149,4 @@ def _listed(path: str | Path) -> tuple[Path, np.ndarray, int, list[str]]:
             raise ValueError(f"{len(box)} numbers of a box")
     except (OSError, ValueError, IndexError) as error:
         raise IntegrityError(f"cannot read {path} as a list of bricks ({error}): {_REMEDY}") from None
-    if len(box) == 6:
-        raise BadInputError(f"{path}: the box is triclinic, which chromamd alone reads: run the system by chromamd")
-    return path, box, n, names
+    return path, box_of(box[:3], box[3:]), n, names

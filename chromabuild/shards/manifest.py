@@ -4,8 +4,10 @@ import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import numpy as np
 from blake3 import blake3
 
+from chromabuild.base.box_vectors import box_of
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.force_fields import WaterName
@@ -90,12 +92,18 @@ class Manifest:
             if stored != _content_hash({"format": FORMAT, "version": VERSION, **content}):
                 raise IntegrityError(f"{path} was changed after it was written: run chromabuild solvate again")
             return cls(**content | {"box": tuple(content["box"]), "grid": tuple(content["grid"]),
+                                    "tilt": tuple(content.get("tilt", (0.0, 0.0, 0.0))),
                                     "shards": [Shard.from_json(shard) for shard in content["shards"]]})
         except FileNotFoundError:
             raise IntegrityError(f"{path} does not exist: the shards are not complete, "
                                  "run chromabuild solvate") from None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise IntegrityError(f"cannot read {path} ({error}): run chromabuild solvate again") from None
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """(3,) edges of the box, or (3, 3) vectors where they lean, angstrom."""
+        return box_of(np.array(self.box), np.array(self.tilt))
 
     def bricks_text(self) -> str:
         """Contents of bricks.txt."""

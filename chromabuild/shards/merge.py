@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import zstandard
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.molecule.binary_cif_file import HARMED, read_categories
@@ -72,10 +73,10 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
     """Write the selected atoms in global order to ``target`` (``OUTPUTS``, or these with .zst); gives their number.
 
     Lines are those of the shards; the chain letter of a segment is that of the first shard that holds it. mmCIF names
-    chains by segments and numbers atoms without end. ``end``: positions (n, 3) of all atoms and box (3,), angstrom, in
-    place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom, 150 for mmCIF.
-    Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for shards that are
-    missing or damaged, ResourceError when the target cannot be written.
+    chains by segments and numbers atoms without end. ``end``: positions (n, 3) of all atoms and box, (3,) or (3, 3),
+    angstrom, in place of those of the shards; selections go by them. Memory: one shard and 90 bytes a selected atom,
+    150 for mmCIF. Raises BadInputError for a bad selection or name, or when nothing is selected, IntegrityError for
+    shards that are missing or damaged, ResourceError when the target cannot be written.
     """
     folder, target = Path(folder), Path(target)
     if not target.name.removesuffix(".zst").endswith(OUTPUTS):
@@ -83,7 +84,7 @@ def merge_shards(folder: str | Path, selection: str, target: str | Path,
                             "with .zst behind it or without")
     wanted = parse_selection(selection)
     manifest = Manifest.read(folder)
-    box = np.array(manifest.box) if end is None else end[1]
+    box = manifest.vectors if end is None else end[1]
 
     wanted.look_around(lambda: (LineAtoms(text) for _, text in _shards(folder, manifest, end)), box)
     ids, lines, labels = [], [], []
@@ -144,8 +145,10 @@ def _labels(path: Path) -> np.ndarray:
 
 def _mmcif(lines: np.ndarray, labels: np.ndarray, number: np.ndarray, box: np.ndarray) -> bytes:
     """PDB lines (n, 81) of atoms ``number`` (n,), from 0, with their ``_labels`` (n, 2), as mmCIF."""
-    head = ["data_merged", "#", *(f"_cell.length_{axis} {edge:.3f}" for axis, edge in zip("abc", box, strict=True)),
-            *(f"_cell.angle_{angle} 90.0" for angle in ("alpha", "beta", "gamma")),
+    lengths, angles = np.split(edges_and_angles(box), 2)
+    head = ["data_merged", "#", *(f"_cell.length_{axis} {edge:.3f}" for axis, edge in zip("abc", lengths, strict=True)),
+            *(f"_cell.angle_{name} {round(angle, 4)}" for name, angle in
+              zip(("alpha", "beta", "gamma"), angles.tolist(), strict=True)),
             "_symmetry.space_group_name_H-M 'P 1'", "#", "loop_", *(f"_atom_site.{item}" for item in _ITEMS)]
     rows = []
     texts = lines.tobytes().decode("ascii").splitlines()

@@ -12,6 +12,7 @@ import numpy as np
 import zstandard
 
 from chromabuild._kernels import pdb_format
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library
 from chromabuild.shards.brick import Brick
@@ -81,15 +82,15 @@ def _is_polymer() -> np.ndarray:
 
 
 def header_line(box: np.ndarray) -> bytes:
-    """CRYST1 of a box (3,) angstrom, as long as all lines."""
-    x, y, z = box
-    text = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{90:7.2f}{90:7.2f}{90:7.2f} P 1           1"
+    """CRYST1 of a box, (3,) edges or (3, 3) vectors, angstrom, as long as all lines."""
+    x, y, z, alpha, beta, gamma = edges_and_angles(box)
+    text = f"CRYST1{x:9.3f}{y:9.3f}{z:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} P 1           1"
     return f"{text:80}\n".encode()
 
 
 def pdb_bytes(brick: Brick, compress: bool) -> bytes | memoryview:
     """The whole file, zstd-compressed if asked for."""
-    header = header_line(brick.box / 1000)
+    header = header_line(brick.vectors)
     end = f"{'END':80}\n".encode()
     content = np.empty(len(header) + 81 * brick.n_atoms + len(end), dtype=np.int8)
     content[:len(header)] = np.frombuffer(header, dtype=np.int8)

@@ -17,6 +17,7 @@ from typing import Protocol
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.base.box_vectors import folded, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library
 
@@ -73,21 +74,21 @@ class Surroundings:
         self._radius, self._inner = radius, inner
         self._found: list[np.ndarray] = []
         self._tree: cKDTree | None = None
-        self._box = np.zeros(3)
+        self._box = np.ones(3)
 
     def collect(self, atoms: Atoms) -> None:
         """Those of some atoms that the distance is measured from."""
         self._found.append(atoms.position[self._inner(atoms)])
 
     def close(self, box: np.ndarray) -> None:
-        """All are there; ``box`` (3,) angstrom."""
+        """All are there; ``box`` (3,) or (3, 3) angstrom."""
         self._box, centres = box, np.concatenate([np.zeros((0, 3)), *self._found])
-        self._tree = cKDTree(_wrapped(centres, box), boxsize=box) if len(centres) else None
+        self._tree = cKDTree(with_images(folded(centres, box), box, self._radius)[0]) if len(centres) else None
 
     def __call__(self, atoms: Atoms) -> np.ndarray:
         if self._tree is None or not len(atoms):
             return np.zeros(len(atoms), dtype=bool)
-        distance, _ = self._tree.query(_wrapped(atoms.position, self._box), distance_upper_bound=self._radius)
+        distance, _ = self._tree.query(folded(atoms.position, self._box), distance_upper_bound=self._radius)
         return np.isin(atoms.residue, atoms.residue[np.isfinite(distance)])
 
 
@@ -109,12 +110,6 @@ class Selection:
     def __call__(self, atoms: Atoms) -> np.ndarray:
         """(n,) bool."""
         return self.mask(atoms)
-
-
-def _wrapped(position: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """(n, 3) in the box, its upper border excluded even after rounding."""
-    inside = np.mod(position, box)
-    return np.where(inside >= box, 0.0, inside)
 
 
 def parse_selection(text: str) -> Selection:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import RECTANGULAR, shape_of, shortest_translation
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.shards.integrity import read_shards, verify_shards
@@ -30,7 +31,7 @@ class ShardSet:
 
     @property
     def box(self) -> tuple[float, float, float]:
-        """Edges of the periodic box, angstrom."""
+        """Edges of the periodic box, or the diagonal of its vectors, angstrom."""
         return self.manifest.box
 
     @property
@@ -56,7 +57,11 @@ class ShardSet:
         """Box, grid, counts and size on disk."""
         manifest = self.manifest
         size = sum(entry["bytes"] for shard in manifest.shards for entry in shard.files.values())
+        shape = shape_of(manifest.vectors)
         return {"atoms": manifest.atoms, "box": [round(float(edge), 3) for edge in manifest.box],
+                **({} if shape == RECTANGULAR else {
+                    "tilt": [round(float(lean), 3) for lean in manifest.tilt], "shape": shape,
+                    "image_distance": round(shortest_translation(manifest.vectors), 3)}),
                 "grid": [int(n) for n in manifest.grid], "counts": manifest.counts, "net_charge": manifest.net_charge,
                 "shards": len(manifest.shards), "megabytes": round(size / 1e6, 1),
                 **({"modifications": [{"residue": name, "residues": count} for name, count

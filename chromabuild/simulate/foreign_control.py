@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.base.box_vectors import tilt_of
+from chromabuild.base.box_vectors import edges_and_angles, tilt_of
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash, locked
 
@@ -213,7 +213,7 @@ class _Import:
 
     def _make_start(self, topology_file: Path, coordinates: Path, box: list[float] | None, folder: Path,
                     exact: Path | None) -> None:
-        from chromabuild.forcefield.coordinate_files import edges_and_angles, read_coordinates
+        from chromabuild.forcefield.coordinate_files import read_coordinates
         from chromabuild.forcefield.import_files import refuse_angles, write_start, write_state
         from chromabuild.forcefield.topology_file import Topology
 
@@ -270,7 +270,6 @@ def _begins_with(path: str | Path, magic: bytes) -> bool:
 
 def _box_of_set(pattern: str) -> list[float] | None:
     """Edges (angstrom) of the box in the restart file of rank 0, with angles where these are not right."""
-    from chromabuild.forcefield.coordinate_files import edges_and_angles
     from chromabuild.simulate.restart_head import box_of_rank
 
     box = box_of_rank(Path(pattern.replace("()", "0")))

@@ -378,7 +378,7 @@ def _set_progress(context: openmm.Context, phase: PlannedPhase, share: float) ->
 def _nameless(n_atoms: int, box: np.ndarray) -> app.Topology:
     """As many atoms as the trajectory has, which is all that its writer asks for."""
     atoms = app.Topology()
-    atoms.setUnitCellDimensions(openmm.Vec3(*(box / ANGSTROM_PER_NM)))
+    atoms.setPeriodicBoxVectors(vectors_of(box) / ANGSTROM_PER_NM * unit.nanometer)
     residue = atoms.addResidue("ALL", atoms.addChain())
     for _ in range(n_atoms):
         atoms.addAtom("X", None, residue)
@@ -386,18 +386,19 @@ def _nameless(n_atoms: int, box: np.ndarray) -> app.Topology:
 
 
 def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOptions:
-    """What the settings mean in a box (3,), angstrom: as chromamd takes them.
+    """What the settings mean in a box, (3,) edges or (3, 3) vectors, angstrom: as chromamd takes them.
 
     Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, and the grid from its
     spacing.
     """
     cutoff, switch_distance, force_switch = dynamics.cutoffs
+    edges = np.linalg.norm(vectors_of(box), axis=1)
     return NonbondedOptions(
         cutoff=cutoff,
         switch_distance=switch_distance,
         force_switch=force_switch,
         alpha=float(erfcinv(1e-5)) / cutoff,
-        grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in box),
+        grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in edges),
     )
 
 

@@ -66,15 +66,15 @@ def prepare(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     """
     folder = Path(folder)
     placed, solute_hash = place_solute(solute, section, folder)
-    inputs = input_key(solute_hash, placed.box, section, seed)
-    layout = read_layout(folder, placed.box, inputs, section.water)
+    inputs = input_key(solute_hash, placed.vectors, section, seed)
+    layout = read_layout(folder, placed.vectors, inputs, section.water)
     if layout is None:
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
             # Another process may have made it meanwhile.
-            layout = read_layout(folder, placed.box, inputs, section.water)
+            layout = read_layout(folder, placed.vectors, inputs, section.water)
             if layout is None:
                 write_layout(make_layout(placed, section, seed, threads), folder, inputs)
-                layout = StoredLayout(folder / LAYOUT_NAME, placed.box, section.water)
+                layout = StoredLayout(folder / LAYOUT_NAME, placed.vectors, section.water)
     grid = brick_grid(placed.box, section)
     bricks = json.dumps([grid.counts, section.compress, FILES_VERSION])
     return SolvatedSystem(placed, layout, grid, section.compress,
@@ -132,7 +132,7 @@ def _manifest(system: SolvatedSystem, shards: list[Shard]) -> Manifest:
     return Manifest(
         box=tuple((system.grid.box / 1000).tolist()), grid=system.grid.counts, atoms=system.n_atoms, counts=counts,
         net_charge=charge, inputs=system.inputs, modifications=system.placed.modifications(), shards=shards,
-        water=system.water)
+        water=system.water, tilt=tuple((np.array(system.layout.tiling.tilt) / 1000).tolist()))
 
 
 def _require_disk(system: SolvatedSystem, n_bricks: int, folder: Path) -> None:

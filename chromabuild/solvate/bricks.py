@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import folded, nearest_to
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
@@ -22,7 +23,8 @@ from chromabuild.shards.manifest import RECORD_FOLDER, Shard, count_atoms, file_
 from chromabuild.shards.pdb import pdb_bytes
 from chromabuild.solvate.ions import SPECIES, formal_charges
 from chromabuild.solvate.layout_file import StoredLayout
-from chromabuild.solvate.placement import PlacedSolute
+from chromabuild.solvate.placement import PlacedSolute, straight_in
+from chromabuild.solvate.water import Tiling
 
 FILES_VERSION = 3
 """Of what stands in a brick's files: those of an earlier program are made again, so that a set never mixes them."""
@@ -32,10 +34,11 @@ _DIGITS = np.frombuffer(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", dtype=np.uint8)
 
 @dataclass(frozen=True)
 class BrickGrid:
-    """A regular grid of bricks; borders are whole numbers of 0.001 angstrom."""
+    """A regular grid of bricks; borders are whole numbers of 0.001 angstrom. In a box whose edges lean so do the edges
+    of bricks: borders are straight."""
 
     box: np.ndarray
-    """(3,) int64, 0.001 angstrom."""
+    """(3,) int64 diagonal of the vectors, 0.001 angstrom."""
     counts: tuple[int, int, int]
 
     @classmethod
@@ -61,7 +64,7 @@ class BrickGrid:
                 np.array([borders[i + 1] for borders, i in zip(self.borders, index, strict=True)]))
 
     def brick_of(self, position: np.ndarray) -> np.ndarray:
-        """(n,) int64 brick of positions (n, 3), 0.001 angstrom, wrapped into the box."""
+        """(n,) int64 brick of straight positions (n, 3), 0.001 angstrom, wrapped into the box."""
         wrapped = position % self.box
         index = [np.searchsorted(self.borders[k], wrapped[:, k], side="right") - 1 for k in range(3)]
         return index[0] + self.counts[0] * (index[1] + self.counts[1] * index[2])
@@ -110,7 +113,7 @@ def make_brick(system: SolvatedSystem, k: int) -> Brick:
     lower, upper = system.grid.bounds(k)
     parts = [_solute_part(system, lower, upper), *_solvent_parts(system, lower, upper)]
     merged = [np.concatenate(pieces) for pieces in zip(*parts, strict=True)]
-    return Brick(system.grid.box, lower, upper, *merged)
+    return Brick(system.grid.box, lower, upper, *merged, tilt=np.array(system.layout.tiling.tilt))
 
 
 def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -121,12 +124,12 @@ def _solute_part(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -
 
 
 def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray) -> Iterator[tuple[np.ndarray, ...]]:
-    """Water, then the ions of each species."""
+    """Water, then the ions of each species, each in the image that is nearest to the middle of a leaning box."""
     tiling = system.layout.tiling
     part = system.layout.part(tiling.tiles_touching(lower, upper))
     oxygen = tiling.unwrapped_oxygens(part.tiles)
-    oxygen -= np.where(oxygen >= system.grid.box, system.grid.box, 0).astype(np.int32)
-    inside = (oxygen >= lower).all(2) & (oxygen < upper).all(2)
+    place = straight_in(oxygen.reshape(-1, 3), tiling.vectors).reshape(oxygen.shape)
+    inside = (place >= lower).all(2) & (place < upper).all(2)
     first_id, entity = system.counts["solute"], system.placed.entities
     for content, key in enumerate(system.layout.counts, start=1):
         if system.counts[key] == 0:
@@ -138,13 +141,25 @@ def _solvent_parts(system: SolvatedSystem, lower: np.ndarray, upper: np.ndarray)
         if key == "water":
             slots = part.tiles[tile] * tiling.tile.n_molecules + member
             model = WATER_MODELS[system.water]
-            yield _solvent("W", model.residue, tiling.molecules(slots).reshape(-1, 3), rank, first_id,
+            molecule = tiling.unwrapped_molecules(slots)
+            molecule += _to_the_middle(molecule[:, 0], tiling)[:, None]
+            yield _solvent("W", model.residue, molecule.reshape(-1, 3), rank, first_id,
                            entity)
             first_id += model.n_atoms * system.counts[key]
         else:
             ion = SPECIES[key]
-            yield _solvent(ion.segment_letter, ion.residue, oxygen[tile, member], rank, first_id, entity)
+            position = oxygen[tile, member]
+            position += _to_the_middle(position, tiling)
+            yield _solvent(ion.segment_letter, ion.residue, position, rank, first_id, entity)
             first_id += system.counts[key]
+
+
+def _to_the_middle(position: np.ndarray, tiling: Tiling) -> np.ndarray:
+    """(n, 3) int32 translations of positions into a rectangular box, or to their images nearest to the middle of a
+    leaning one, where the solute is."""
+    if not any(tiling.tilt):
+        return folded(position, tiling.vectors) - position
+    return np.rint(nearest_to(tiling.vectors.sum(axis=0) // 2, position, tiling.vectors)).astype(np.int32)
 
 
 def _solvent(letter: str, name: str, position: np.ndarray, rank: np.ndarray, offset: int, entity: int

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.base.box_vectors import folded, vectors_of, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import SOLVENT, ResidueTemplate, modifications, residue_library
@@ -100,12 +101,13 @@ def choose_slots(priority: np.ndarray, position: np.ndarray, box: np.ndarray, wa
                  occupied: np.ndarray | None = None) -> np.ndarray:
     """Indices of at most ``wanted`` candidates, lowest priority number first, none within 5 A of an earlier one.
 
-    ``position`` (c, 3), ``occupied`` (o, 3: places that candidates must keep away from, too) and ``box`` are whole
-    numbers of 0.001 angstrom, so distances compare exactly.
-    Adding candidates of higher numbers never changes earlier choices.
+    ``position`` (c, 3), ``occupied`` (o, 3: places that candidates must keep away from, too), both in the upright block
+    of the box, and ``box``, (3,) edges or (3, 3) vectors, are whole numbers of 0.001 angstrom, so distances compare
+    exactly. Adding candidates of higher numbers never changes earlier choices.
     """
-    if MINIMUM_DISTANCE >= box.min() / 2:
-        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions: "
+    shortest = np.diag(vectors_of(box)).min()
+    if MINIMUM_DISTANCE >= shortest / 2:
+        raise BadInputError(f"a box edge of {shortest / 1000:.1f} A is too short for ions: "
                             "use a larger padding or box")
     order = np.argsort(priority, kind="stable")
     first = 0 if occupied is None else len(occupied)
@@ -123,7 +125,7 @@ def _close_pairs(position: np.ndarray, box: np.ndarray) -> Iterator[np.ndarray]:
     """(p, 2) pairs within the minimum distance, periodic, a slab at a time: trees of all would need 200 bytes each."""
     by_height = np.argsort(position[:, 2], kind="stable")
     height = position[by_height, 2].astype(np.int64)
-    flat = np.array([box[0], box[1], 0])  # a zero stands for an open axis
+    vectors = vectors_of(box).astype(np.int64)
     for start in range(0, max(len(position), 1), _CANDIDATES_A_SLAB):
         slab = by_height[start:start + _CANDIDATES_A_SLAB]
         if len(slab) == 0:
@@ -131,11 +133,14 @@ def _close_pairs(position: np.ndarray, box: np.ndarray) -> Iterator[np.ndarray]:
         top = height[start + len(slab) - 1] + MINIMUM_DISTANCE
         above = by_height[start + len(slab):np.searchsorted(height, top, side="right")]
         # Beyond the upper face the box begins again.
-        images = by_height[:np.searchsorted(height, top - box[2], side="right")]
-        points = np.concatenate([position[slab], position[above], position[images] + [0, 0, box[2]]])
-        index = np.concatenate([slab, above, images])
-        pairs = cKDTree(points.astype(np.float64), boxsize=flat).query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
-        yield index[pairs[(pairs < len(slab)).any(axis=1)]]
+        above_face = by_height[:np.searchsorted(height, top - vectors[2, 2], side="right")]
+        image = folded(position[above_face].astype(np.int64) + vectors[2], vectors, (1, 0))
+        index = np.concatenate([slab, above, above_face])
+        points, source = with_images(np.concatenate([position[slab], position[above], image]).astype(np.int64),
+                                     vectors, MINIMUM_DISTANCE + 1, (1, 0))
+        pairs = cKDTree(points.astype(np.float64)).query_pairs(MINIMUM_DISTANCE, output_type="ndarray")
+        # One of the two is of the slab itself, no image of it.
+        yield index[source[pairs[(pairs < len(slab)).any(axis=1)]]]
     yield np.empty((0, 2), dtype=np.int64)
 
 
@@ -176,24 +181,27 @@ def debye_length(section: SolvateSection) -> float:
 
 
 def check_potential(box: np.ndarray) -> None:
-    """Raises BadInputError for edges (3,), 0.001 angstrom, below twice the reach of the potential."""
-    if POTENTIAL_REACH >= box.min() / 2:
-        raise BadInputError(f"a box edge of {box.min() / 1000:.1f} A is too short for ions by the potential of the "
+    """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, 0.001 angstrom, of which an edge of the diagonal is
+    below twice the reach of the potential."""
+    shortest = np.diag(vectors_of(box)).min()
+    if POTENTIAL_REACH >= shortest / 2:
+        raise BadInputError(f"a box edge of {shortest / 1000:.1f} A is too short for ions by the potential of the "
                             "solute: use a larger padding or box, or solvate.ion_placement=uniform")
 
 
 def potential(position: np.ndarray, site: np.ndarray, charge: np.ndarray, box: np.ndarray,
               screening: float) -> np.ndarray:
-    """(n,) potential in kT/e at ``position`` (n, 3) of screened charges at ``site`` (s, 3), periodic along x and y."""
+    """(n,) potential in kT/e at ``position`` (n, 3), wrapped along x and y, of screened charges at ``site`` (s, 3),
+    periodic along these axes by ``box``, (3,) or (3, 3)."""
     result = np.zeros(len(position))
     if len(site) == 0 or len(position) == 0:
         return result
-    flat = np.array([box[0], box[1], 0])
     check_potential(box)
-    tree = cKDTree(np.concatenate([site[:, :2] % box[:2], site[:, 2:]], axis=1).astype(np.float64), boxsize=flat)
+    around, source = with_images(folded(site, box, (1, 0)), box, POTENTIAL_REACH, (1, 0))
+    tree = cKDTree(around.astype(np.float64))
     for start in range(0, len(position), 1 << 13):
-        part = cKDTree(position[start:start + (1 << 13)].astype(np.float64), boxsize=flat)
+        part = cKDTree(position[start:start + (1 << 13)].astype(np.float64))
         pairs = part.sparse_distance_matrix(tree, POTENTIAL_REACH, output_type="ndarray")
-        value = charge[pairs["j"]] * BJERRUM_LENGTH * np.exp(-pairs["v"] / screening) / pairs["v"]
+        value = charge[source[pairs["j"]]] * BJERRUM_LENGTH * np.exp(-pairs["v"] / screening) / pairs["v"]
         result[start:start + part.n] = np.bincount(pairs["i"], value, part.n)
     return result

@@ -11,6 +11,7 @@ import numpy as np
 from blake3 import blake3
 
 from chromabuild._kernels import solvent_overlap
+from chromabuild.base.box_vectors import folded, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import library_needed, residue_library
@@ -27,7 +28,7 @@ from chromabuild.solvate.ions import (
     slot_priorities,
 )
 from chromabuild.solvate.placement import PlacedSolute, Region
-from chromabuild.solvate.water import Tiling, seam_changes, water_tile
+from chromabuild.solvate.water import Tiling, seam_changes, tiling_of, water_tile
 
 VERSION = 3
 """Of the rules below: a layout made by others is made again."""
@@ -71,7 +72,7 @@ def make_layout(placed: PlacedSolute, section: SolvateSection, seed: int, thread
 
     The solute is read one layer of tiles at a time; tiles that it does not come near are not looked into.
     """
-    tiling = Tiling(tuple(int(edge) for edge in placed.box), water_tile(section.water))
+    tiling = tiling_of(placed.vectors, section.water)
     water_bits = without_solute(tiling)
     far_bits = water_bits.copy()
     n = tiling.tile.n_molecules
@@ -159,7 +160,7 @@ def _uniform_ions(tiling: Tiling, far_bits: np.ndarray, seed: int, wanted: dict[
     chosen = np.empty(0, dtype=np.int64)
     while len(chosen) < total:
         slots, priority = _candidates(tiling, far_bits, seed, 0, _limit(share))
-        chosen = slots[choose_slots(priority, tiling.oxygens(slots), np.array(tiling.box), total)]
+        chosen = slots[choose_slots(priority, tiling.oxygens(slots), tiling.vectors, total)]
         if len(chosen) < total and share >= 1:
             raise _refuse(len(chosen), total)
         share *= 2
@@ -173,7 +174,6 @@ def _attracted_ions(placed: PlacedSolute, tiling: Tiling, far_bits: np.ndarray, 
 
     The slots with the smallest -ln(u) / weight are such a draw (Efraimidis and Spirakis 2006). Highest charges first.
     """
-    box = np.array(tiling.box)
     n_far = int(np.bitwise_count(far_bits).sum(dtype=np.int64))
     result = {key: np.empty(0, dtype=np.int64) for key in wanted}
     occupied = np.empty((0, 3), dtype=np.int32)
@@ -188,7 +188,7 @@ def _attracted_ions(placed: PlacedSolute, tiling: Tiling, far_bits: np.ndarray, 
             rank = -np.log1p(-uniform) / weight
             near = np.flatnonzero(rank <= share)
             position = tiling.oxygens(slots[near])
-            chosen = choose_slots(rank[near], position, box, wanted[key], occupied)
+            chosen = choose_slots(rank[near], position, tiling.vectors, wanted[key], occupied)
             if len(chosen) < wanted[key] and share >= 40 * LARGEST_WEIGHT:
                 raise _refuse(sum(map(len, result.values())) + len(chosen), sum(wanted.values()))
             if len(chosen) == wanted[key]:
@@ -216,24 +216,31 @@ def _potential_at(placed: PlacedSolute, tiling: Tiling, slots: np.ndarray, scree
         rows = [by_template[a:b] for a, b in zip(begin, end, strict=True)]
         site = np.concatenate([region.start[row] + k for row, k in zip(rows, atom, strict=True)])
         charges = np.repeat(charge, [len(row) for row in rows])
-        result[part] = potential(position[part], region.position[site], charges, placed.box, screening)
+        result[part] = potential(position[part], region.position[site], charges, tiling.vectors, screening)
     return result
 
 
 class SoluteLayer:
-    """The solute around one layer of tiles, asked how close waters are."""
+    """The solute around one layer of tiles, asked how close waters are.
+
+    Slots lie in the upright block of the box, and up to FILL_DEPTH beyond its upper faces; images of the solute as far
+    as MINIMUM_DISTANCE from there stand beside it.
+    """
 
     def __init__(self, placed: PlacedSolute, tiling: Tiling, z: int) -> None:
         self.tiling, self.z = tiling, z
         edge = tiling.tile.edge
-        self.bottom = z * edge - 2 * MINIMUM_DISTANCE
-        height = edge + 4 * MINIMUM_DISTANCE  # the layer is not periodic: images along z lie beyond what is asked for
-        region = placed.layer(self.bottom, self.bottom + height)
-        self.box = np.array([*placed.box[:2], height], dtype=np.int32)
-        position = region.position - np.array([0, 0, self.bottom], dtype=np.int32)
+        margin = 2 * MINIMUM_DISTANCE
+        bottom, height = z * edge - margin, edge + 2 * margin
+        region = placed.layer(bottom, bottom + height)
         element = _atom_elements(region)
-        inside = (position[:, 2] >= 0) & (position[:, 2] < height)
-        position, element = position[inside], element[inside]
+        inside = (region.position[:, 2] >= bottom) & (region.position[:, 2] < bottom + height)
+        position, source = with_images(folded(region.position[inside], tiling.vectors, (1, 0)), tiling.vectors, margin,
+                                       (1, 0))
+        element = element[inside][source]
+        self.corner = np.array([-margin, -margin, bottom], dtype=np.int32)
+        self.box = np.array([tiling.box[0] + 2 * margin, tiling.box[1] + 2 * margin, height], dtype=np.int32)
+        position = position - self.corner
         self.grid = np.maximum(1, self.box // _CELL_EDGE).astype(np.int32)
         order, self.first = solvent_overlap.sort_into_cells(position.T, self.box, self.grid, int(self.grid.prod()))
         self.position = position[order - 1]
@@ -244,26 +251,19 @@ class SoluteLayer:
         """Numbers of the tiles of the layer that have slots within reach of the solute."""
         nx, ny, _ = self.tiling.counts
         near = np.zeros((ny, nx), dtype=bool)
+        x, y = (self.position[:, :2] + self.corner[:2]).T
         for dx in (-MINIMUM_DISTANCE, MINIMUM_DISTANCE):
             for dy in (-MINIMUM_DISTANCE, MINIMUM_DISTANCE):
-                x, y = self.position[:, 0] + dx, self.position[:, 1] + dy
-                for image_x in (0, int(self.box[0])):
-                    for image_y in (0, int(self.box[1])):
-                        # Slots beyond the upper faces belong to the waters at the lower ones.
-                        i = ((x % self.box[0]) + image_x) // self.tiling.tile.edge
-                        j = ((y % self.box[1]) + image_y) // self.tiling.tile.edge
-                        inside = (i < nx) & (j < ny)
-                        near[j[inside], i[inside]] = True
+                i, j = (x + dx) // self.tiling.tile.edge, (y + dy) // self.tiling.tile.edge
+                inside = (i >= 0) & (i < nx) & (j >= 0) & (j < ny)
+                near[j[inside], i[inside]] = True
         return np.flatnonzero(near.ravel()) + nx * ny * self.z
 
     def classify(self, slots: np.ndarray, threads: int) -> np.ndarray:
         """(w,) int8 of waters: 0 touches the solute, 1 is within the ions' distance, 2 is farther."""
         if len(slots) == 0 or len(self.position) == 0:
             return np.full(len(slots), 2, dtype=np.int8)
-        waters = self.tiling.unwrapped_molecules(slots)[:, :3]
-        shift = np.where(waters[:, :1] >= self.box, self.box, 0).astype(np.int32)
-        shift[..., 2] = self.bottom
-        waters -= shift
+        waters = self.tiling.unwrapped_molecules(slots)[:, :3] - self.corner
         return solvent_overlap.classify_waters(
             waters.T, self.position.T, self.element, self.first, self.box, self.grid,
             np.asfortranarray(self.closest * 1000), MINIMUM_DISTANCE, threads)
@@ -283,7 +283,7 @@ def _atom_elements(region: Region) -> np.ndarray:
 
 
 def input_key(solute_hash: str, box: np.ndarray, section: SolvateSection, seed: int) -> dict[str, str]:
-    """Hashes of everything that a layout depends on."""
+    """Hashes of everything that a layout depends on; ``box``: (3,) edges or (3, 3) vectors."""
     chosen = [section.salt, section.potassium_chloride, section.magnesium_chloride, section.counterion,
               section.ion_placement]
     if section.calcium_chloride:  # what files record without it stays

@@ -19,7 +19,7 @@ from chromabuild.base.force_fields import WaterName
 from chromabuild.shards.manifest import RECORD_FOLDER, file_entry, file_error
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.layout import SolventLayout
-from chromabuild.solvate.water import Tiling, water_tile
+from chromabuild.solvate.water import tiling_of
 
 FORMAT = "chromabuild-solvation-plan"
 VERSION = 3
@@ -50,7 +50,7 @@ class StoredLayout:
     def __init__(self, path: Path, box: np.ndarray, water: WaterName) -> None:
         """Open the file for reading."""
         self._file = h5py.File(path, "r", locking=False)  # cluster file systems may know no locks
-        self.tiling = Tiling(tuple(int(edge) for edge in box), water_tile(water))
+        self.tiling = tiling_of(box, water)
         self.counts: dict[str, int] = dict(zip(CONTENTS[1:], self._file.attrs["counts"].tolist()))  # noqa: B905 - without calcium
         """Residues of water and of each ion, in global order."""
 

@@ -1,5 +1,8 @@
 """The solute in its box, on disk in the order of a grid of cells, so that any region of it can be read alone.
 
+The solute stays in one piece, in the middle of the box: of a box whose edges lean it reaches out. Cells and regions are
+those of its residues wrapped into the box, made straight.
+
 placed.h5, format ``chromabuild-placed-solute``: residues sorted by the cell that holds their reference atom (cells
 x fastest), in global order within a cell. Groups ``residue`` (first_atom i8: global id, template u2, number i4,
 segment u2, in_entity (r,2) i4: entity and place in its sequence), ``atom/position`` (n,3) i4 in 0.001 angstrom,
@@ -17,6 +20,7 @@ import h5py
 import numpy as np
 from blake3 import blake3
 
+from chromabuild.base.box_vectors import SHAPES, box_of, folded, lattice_steps, tilt_of, vectors_of
 from chromabuild.base.checked_json import checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, locked
@@ -33,6 +37,12 @@ FORMAT = "chromabuild-placed-solute"
 VERSION = 2
 PLACED_NAME = "placed.h5"
 PLACED_RECORD = "placed.json"
+FARTHEST_NEIGHBOUR = 1.3
+"""Of images that are 1 apart at least: those whose cells share a face are 1, in an octahedron also 1.155 apart, all
+others 1.414 in a dodecahedron and 1.633 in an octahedron."""
+FARTHEST_CORNER = 0.7072
+"""From the middle of a dodecahedron, of the same distance; of an octahedron 0.645."""
+LOWEST_COORDINATE = -999_999
 CELL_EDGE = 50_000
 """0.001 angstrom, about: half a brick, so that a brick reads few residues that it does not hold."""
 
@@ -89,7 +99,9 @@ class PlacedSolute:
         self._file = h5py.File(path, "r", locking=False)  # cluster file systems may know no locks
         attributes = self._file.attrs
         self.box: np.ndarray = attributes["box"][...]
-        """(3,) int64."""
+        """(3,) int64, the diagonal of its vectors."""
+        self.vectors = box_of(self.box, attributes.get("tilt", np.zeros(3, dtype=np.int64)))
+        """(3,) int64 edges, or (3, 3) vectors where they lean."""
         self.cells: np.ndarray = attributes["cells"][...]
         """(3,) int64 cells along each axis."""
         self.reach = int(attributes["reach"])
@@ -115,18 +127,20 @@ class PlacedSolute:
         return modification_counts(counts)
 
     def residues_in(self, lower: np.ndarray, upper: np.ndarray) -> Region:
-        """Residues whose reference atoms lie in the box part [lower, upper)."""
+        """Residues whose reference atoms, wrapped into the box, lie in its part [lower, upper), straight."""
         first, last = self._cell_of(lower), self._cell_of(upper - 1)
         region = self._read(self._runs(first, last))
-        reference = region.reference
+        reference = straight_in(region.reference, self.vectors)
         inside = np.flatnonzero(((reference >= lower) & (reference < upper)).all(1))
         return region.select(inside[np.argsort(region.first_atom[inside])])
 
     def layer(self, lower: int, upper: int) -> Region:
         """Residues with an atom that may be at a height in [lower, upper), through the box face too.
 
-        Positions of images are moved by the box along z: they continue the layer.
+        Positions are those of residues whose reference atoms are at heights of the box; of images, moved by its third
+        vector: they continue the layer.
         """
+        third = vectors_of(self.vectors)[2].astype(np.int32)
         height = int(self.box[2])
         pieces = []
         for image in (-1, 0, 1):
@@ -136,7 +150,8 @@ class PlacedSolute:
                 first = self._cell_of(np.array([0, 0, bottom]))
                 last = self._cell_of(np.array([*(self.box[:2] - 1), top - 1]))
                 piece = self._read(self._runs(first, last))
-                piece.position[:, 2] += image * height
+                moved = folded(piece.reference, self.vectors, (2,)) - piece.reference + image * third
+                piece.position[:] += np.repeat(moved, piece.size, axis=0)
                 pieces.append(piece)
         return Region(*(np.concatenate(parts) for parts in zip(*(
             (p.first_atom, p.template, p.number, p.segment, p.in_entity, p.position) for p in pieces), strict=True)))
@@ -184,16 +199,15 @@ def place_solute(solute: Solute, section: SolvateSection, folder: Path) -> tuple
     beside the solvent and for a box that is too small or too large, ResourceError when the folder cannot be written.
     """
     _check_names(solute)
-    lower, upper, digest = _extent_and_hash(solute)
-    box = _choose_box(upper - lower, section)
-    shift = (box - (upper - lower)) // 2 - lower
-    inputs = {"solute": digest, "box": box.tolist(), "molecules": solute.molecule_name, "version": VERSION}
+    measured = _measure(solute, section)
+    box, shift = _choose_box(measured, section)
+    inputs = {"solute": measured.digest, "box": box.tolist(), "molecules": solute.molecule_name, "version": VERSION}
     path, record = folder / PLACED_NAME, folder / RECORD_FOLDER / PLACED_RECORD
     if not _is_placed(path, record, inputs):
         with locked(folder / RECORD_FOLDER / LOCK_NAME):
             if not _is_placed(path, record, inputs):  # another process may have placed it meanwhile
                 _place(path, record, inputs, solute, box, shift)
-    return PlacedSolute(path), digest
+    return PlacedSolute(path), measured.digest
 
 
 def _is_placed(path: Path, record: Path, inputs: dict) -> bool:
@@ -250,8 +264,31 @@ def _chunks(solute: Solute) -> Iterator[tuple[slice, np.ndarray]]:
         residue = chunk.stop
 
 
-def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
-    """Lowest and highest coordinates (3,) int64, 0.001 angstrom, and a hash of what the shards show of the solute."""
+@dataclass(frozen=True)
+class _Measured:
+    """Lengths in 0.001 angstrom."""
+
+    lower: np.ndarray
+    """(3,) int64 lowest coordinates."""
+    upper: np.ndarray
+    """(3,) int64 highest ones."""
+    width: np.ndarray
+    """(k,) along ``directions_of`` of the shape of the box."""
+    digest: str
+    """A hash of what the shards show of the solute."""
+
+
+def directions_of(section: SolvateSection) -> np.ndarray:
+    """(k, 3) translations to the nearest images in a box of this shape in which images are 1 apart; none of a
+    rectangular one."""
+    if section.shape == "rectangular":
+        return np.zeros((0, 3))
+    steps = lattice_steps(SHAPES[section.shape])
+    # Only those to the images whose cells share a face with the middle one's.
+    return steps[(steps**2).sum(axis=1) < FARTHEST_NEIGHBOUR**2]
+
+
+def _measure(solute: Solute, section: SolvateSection) -> _Measured:
     hasher = blake3()
     for array in (solute.residue_template, solute.residue_number, solute.residue_segment,
                   solute.molecule_first_residue):
@@ -261,24 +298,78 @@ def _extent_and_hash(solute: Solute) -> tuple[np.ndarray, np.ndarray, str]:
     names = [entry.name for entry in library_needed(solute.residue_template)]
     hasher.update(json.dumps([solute.segment_name, solute.segment_chain, names]).encode())
     lower, upper = np.full(3, np.iinfo(np.int64).max), np.full(3, np.iinfo(np.int64).min)
+    directions = directions_of(section)
+    least, most = np.full(len(directions), np.inf), np.full(len(directions), -np.inf)
     for _, position in _chunks(solute):
         hasher.update(position.data.cast("B"))
         lower, upper = np.minimum(lower, position.min(0)), np.maximum(upper, position.max(0))
-    return lower, upper, hasher.hexdigest()
+        for k, (x, y, z) in enumerate(directions):
+            along = x * position[:, 0] + y * position[:, 1] + z * position[:, 2]
+            least[k], most[k] = min(least[k], along.min()), max(most[k], along.max())
+    width = (most - least) / np.linalg.norm(directions, axis=1)
+    return _Measured(lower, upper, width, hasher.hexdigest())
 
 
-def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
-    """(3,) int64 edges of the box for a solute of this extent (3,), both in 0.001 angstrom."""
-    if section.box is None:
+def _choose_box(solute: _Measured, section: SolvateSection) -> tuple[np.ndarray, np.ndarray]:
+    """The box, (3,) int64 edges or (3, 3) vectors, 0.001 angstrom, and (3,) what brings the solute into its middle."""
+    extent = solute.upper - solute.lower
+    if section.shape != "rectangular":
+        # Between two images, along the line that joins a point of one with the same point of the other, lie twice the
+        # padding at least.
+        apart = (solute.width + 2000 * section.padding) / np.linalg.norm(directions_of(section), axis=1)
+        box = leaning_box(section.shape, float(apart.max()))
+        check_box(box)
+        middle = box.sum(axis=0) // 2
+        return box, middle - (solute.lower + solute.upper) // 2
+    if section.edges is None:
         box = extent + 2 * round(section.padding * 1000)
     else:
-        box = np.rint(np.array(section.box) * 1000).astype(np.int64)
-    check_edges(box)
-    if section.box is not None and (extent >= box).any():
+        box = np.rint(np.array(section.edges) * 1000).astype(np.int64)
+    check_box(box)
+    if section.edges is not None and (extent >= box).any():
         axis = int(np.argmax(extent - box))
-        raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
+        raise BadInputError(f"solvate.box = {section.edges[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
                             f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
-    return box
+    return box, (box - extent) // 2 - solute.lower
+
+
+def leaning_box(shape: str, distance: float) -> np.ndarray:
+    """(3, 3) int64 vectors, 0.001 angstrom, of a box of this shape whose images are no nearer than a distance."""
+    vectors = np.ceil(np.abs(SHAPES[shape]) * 6 * np.ceil(distance / 6) - 1e-3) * np.sign(SHAPES[shape])
+    vectors[1, 1] = 2 * vectors[2, 1]  # programs want edges to lean by no more than half of those before
+    return vectors.astype(np.int64)
+
+
+def straight_in(position: np.ndarray, box: np.ndarray) -> np.ndarray:
+    """(n, 3) int64 positions, 0.001 angstrom, wrapped into a box and made straight by the shear that takes its vectors
+    to the axes; rounded down, and the same for all images of a point."""
+    vectors = vectors_of(box)
+    inside = folded(position, vectors.astype(np.int64))
+    tilt = tilt_of(vectors)
+    if not tilt.any():
+        return inside.astype(np.int64)
+    (a, b, c), (b_x, c_x, c_y) = np.diag(vectors), tilt
+    x, y, z = inside.T.astype(float)
+    y = y - z * (c_y / c)
+    turns = np.floor(y / b)
+    y -= turns * b
+    x = x - turns * b_x - y * (b_x / b) - z * (c_x / c)
+    x -= np.floor(x / a) * a
+    # Rounding may put what lies on an upper face, which is the lower one, beside it.
+    return np.minimum(np.floor(np.stack([x, y, z], axis=1)), np.diag(vectors) - 1).astype(np.int64)
+
+
+def check_box(box: np.ndarray) -> None:
+    """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, 0.001 angstrom, that water cannot fill."""
+    vectors = vectors_of(box)
+    check_edges(np.diag(vectors))
+    if tilt_of(vectors).any():
+        # Its corners lie as far from its middle as two of these at most.
+        lowest = float((vectors.sum(axis=0) / 2).min() - np.linalg.norm(vectors[0]) * FARTHEST_CORNER)
+        if lowest < LOWEST_COORDINATE:
+            raise BadInputError(f"a box whose images are {vectors[0, 0] / 1000:.0f} A apart reaches to coordinates of "
+                                f"{lowest / 1000:.0f} A, and columns of PDB files begin at -999.999: use a smaller "
+                                "padding, or leave solvate.box empty")
 
 
 def check_edges(box: np.ndarray) -> None:
@@ -291,7 +382,9 @@ def check_edges(box: np.ndarray) -> None:
 
 
 def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) -> None:
-    """Fill placed.h5; ``box`` and ``shift`` (3,) int64, 0.001 angstrom."""
+    """Fill placed.h5; ``box`` (3,) or (3, 3) and ``shift`` (3,) int64, 0.001 angstrom."""
+    vectors = vectors_of(box).astype(np.int64)
+    box = np.diag(vectors)
     cells = np.maximum(1, box // CELL_EDGE)
     n_cells = int(cells.prod())
     in_residue = reference_in_residue()
@@ -302,7 +395,7 @@ def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) 
         size = np.diff(solute.residue_first_atom[chunk.start:chunk.stop + 1])
         start = np.cumsum(size) - size
         reference = position[start + in_residue[solute.residue_template[chunk]]]
-        x, y, z = (reference * cells // box).T
+        x, y, z = (straight_in(reference, vectors) * cells // box).T
         cell[chunk] = x + cells[0] * (y + cells[1] * z)
         reach = max(reach, int(np.abs(position - np.repeat(reference, size, axis=0)).max()))
     order = np.argsort(cell, kind="stable")
@@ -314,6 +407,8 @@ def _write(file: h5py.File, solute: Solute, box: np.ndarray, shift: np.ndarray) 
     file.attrs["version"] = VERSION
     file.attrs["provenance"] = json.dumps(solute.provenance, sort_keys=True)
     file.attrs["box"], file.attrs["cells"], file.attrs["reach"] = box, cells, reach
+    if tilt_of(vectors).any():
+        file.attrs["tilt"] = vectors[[1, 2, 2], [0, 0, 1]]
     file.attrs["charge"] = int(formal_charges()[solute.residue_template].sum())
     file["residue/first_atom"] = solute.residue_first_atom[:-1][order]
     file["residue/template"] = solute.residue_template[order]

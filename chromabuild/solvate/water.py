@@ -5,6 +5,9 @@ exact, so a water has the same coordinates whoever computes it.
 
 A *slot* is one molecule of one tile copy. Tile (i, j, k) of nx x ny x nz copies and its molecule m have the slot
 number m + M (i + nx (j + ny k)), M molecules in a tile. It depends on the box alone, never on bricks.
+
+Tiles fill the upright block of the diagonal of a box, which its vectors repeat through all space. Where edges lean,
+what leaves the block through one face comes in through the other one displaced.
 """
 
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ from functools import cache, cached_property
 import numpy as np
 from scipy.spatial import cKDTree
 
+from chromabuild.base.box_vectors import box_of, folded, lattice_steps, tilt_of, vectors_of, with_images
 from chromabuild.base.files import template_path
 from chromabuild.base.force_fields import WaterName
 from chromabuild.molecule.water_models import WATER_MODELS
@@ -60,11 +64,18 @@ def water_tile(model: WaterName = "tip3p") -> WaterTile:
 
 @dataclass(frozen=True)
 class Tiling:
-    """A box filled with tiles from its origin corner."""
+    """A box filled with tiles from its origin corner; wrapped positions lie in the upright block of its diagonal."""
 
     box: tuple[int, int, int]
-    """Box edges, 0.001 angstrom."""
+    """The diagonal of its vectors, 0.001 angstrom."""
     tile: WaterTile
+    tilt: tuple[int, int, int] = (0, 0, 0)
+    """b_x, c_x and c_y, 0.001 angstrom."""
+
+    @cached_property
+    def vectors(self) -> np.ndarray:
+        """(3,) int64 edges, or (3, 3) vectors where they lean."""
+        return box_of(np.array(self.box, dtype=np.int64), np.array(self.tilt))
 
     @cached_property
     def counts(self) -> tuple[int, int, int]:
@@ -98,28 +109,36 @@ class Tiling:
     def molecules(self, slots: np.ndarray) -> np.ndarray:
         """(s, 3 or 4, 3) int32 sites of slots, each molecule whole, its oxygen wrapped into the box."""
         molecule = self.unwrapped_molecules(slots)
-        box = np.array(self.box, dtype=np.int32)
-        return molecule - np.where(molecule[:, :1] >= box, box, 0).astype(np.int32)
+        return molecule + (folded(molecule[:, 0], self.vectors) - molecule[:, 0])[:, None]
 
     def oxygens(self, slots: np.ndarray) -> np.ndarray:
         """(s, 3) int32 oxygens of slots, wrapped into the box."""
         tiles, members = np.divmod(slots, self.tile.n_molecules)
-        oxygen = self.corners(tiles) + self.tile.position[members, 0]
-        box = np.array(self.box, dtype=np.int32)
-        return oxygen - np.where(oxygen >= box, box, 0).astype(np.int32)
+        return folded(self.corners(tiles) + self.tile.position[members, 0], self.vectors)
 
     def tiles_touching(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Sorted numbers of the tiles that may have slots with wrapped oxygens in [lower, upper)."""
-        along = []
-        for axis in range(3):
-            edge, box = self.tile.edge, self.box[axis]
-            pieces = [range(int(lower[axis]) // edge, (int(upper[axis]) - 1) // edge + 1)]
-            if lower[axis] < FILL_DEPTH:
-                last = min(int(upper[axis]), FILL_DEPTH) - 1
-                pieces.append(range((int(lower[axis]) + box) // edge, (last + box) // edge + 1))
-            along.append(np.unique(np.concatenate([np.array(piece) for piece in pieces])))
+        """Sorted numbers of the tiles that may have slots with wrapped oxygens in [lower, upper), straight."""
+        edge, vectors = self.tile.edge, vectors_of(self.vectors)
+        share = np.array([lower, upper]) / np.array(self.box)
+        corner = np.stack(np.meshgrid(*share.T, indexing="ij"), axis=-1).reshape(-1, 3) @ vectors
+        slack = 1 if any(self.tilt) else 0  # a leaning brick has rounded corners
+        low, high = np.rint(corner.min(axis=0)) - slack, np.rint(corner.max(axis=0)) + slack
         nx, ny, _ = self.counts
-        return (along[0][None, None, :] + nx * (along[1][None, :, None] + ny * along[2][:, None, None])).ravel()
+        found = []
+        for step in np.concatenate([np.zeros((1, 3)), lattice_steps(vectors), -lattice_steps(vectors)]):
+            first = np.maximum(low + step, 0).astype(np.int64)
+            last = np.minimum(high + step, np.array(self.box) + FILL_DEPTH).astype(np.int64) - 1
+            if (first <= last).all():
+                x, y, z = (np.arange(a, b + 1) for a, b in zip(first // edge, last // edge, strict=True))
+                found.append((x[None, None, :] + nx * (y[None, :, None] + ny * z[:, None, None])).ravel())
+        return np.unique(np.concatenate(found))
+
+
+def tiling_of(box: np.ndarray, water: WaterName) -> Tiling:
+    """Tiles of a water in a box, (3,) edges or (3, 3) vectors, 0.001 angstrom."""
+    vectors = vectors_of(box).astype(np.int64)
+    tilt = tilt_of(vectors).astype(np.int64)
+    return Tiling(tuple(np.diag(vectors).tolist()), water_tile(water), tuple(tilt.tolist()))
 
 
 def seam_changes(tiling: Tiling, among: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -146,7 +165,9 @@ def seam_changes(tiling: Tiling, among: np.ndarray | None = None) -> tuple[np.nd
         _, b = _overlapping(tiling, slots[near], slots[added], axis)
         added = np.delete(added, np.unique(b))
         a, b = _overlapping(tiling, slots[added], slots[added], axis)
-        added = np.delete(added, np.unique(np.maximum(a, b)[_across(wrapped[added], a, b, box)]))
+        place = tiling.unwrapped_molecules(slots[added])[:, 0]
+        through_a_face = (np.abs(place[a].astype(np.int64) - place[b]) > _REACH).any(1)
+        added = np.delete(added, np.unique(np.maximum(a, b)[through_a_face]))
         present[added] = True
     return slots[inside & ~present], slots[~inside & present]
 
@@ -173,7 +194,7 @@ def _slots_near_faces(tiling: Tiling, among: np.ndarray | None) -> tuple[np.ndar
         oxygen = oxygen[chosen]
         outside = oxygen >= box
         slots.append(part[chosen // n] * n + chosen % n)
-        wrapped.append(oxygen - box * outside)
+        wrapped.append(folded(oxygen, tiling.vectors))
         beyond.append((outside * np.array([1, 2, 4], dtype=np.uint8)).sum(1, dtype=np.uint8))
     return np.concatenate(slots), np.concatenate(wrapped), np.concatenate(beyond)
 
@@ -183,22 +204,26 @@ def _overlapping(tiling: Tiling, first: np.ndarray, second: np.ndarray, axis: in
 
     Works through slabs of the longer of the other two axes, so that only a slab's molecules are in memory.
     """
-    box = np.array(tiling.box, dtype=np.int64)
     across = max((k for k in range(3) if k != axis), key=lambda k: tiling.box[k])
+    steps = lattice_steps(tiling.vectors)[:, across].astype(np.int64)
+    steps = np.unique(np.concatenate([[0], steps, -steps]))
     found = [np.empty((0, 2), dtype=np.int64)]
     places = [_along(tiling, slots, across) for slots in (first, second)]
     orders = [np.argsort(place, kind="stable") for place in places]
     heights = [place[order] for place, order in zip(places, orders, strict=True)]
     for start in range(0, len(second), _WATERS_A_SLAB):
         slab = orders[1][start:start + _WATERS_A_SLAB]
-        low, high = heights[1][[start, start + len(slab) - 1]] + [-_REACH, _REACH]
-        near = orders[0][np.searchsorted(heights[0], low):np.searchsorted(heights[0], high, side="right")]
-        if low < 0 or high >= box[across]:  # through the face, too
-            through = ((heights[0] >= low + box[across]) & (heights[0] > high)) | (
-                (heights[0] <= high - box[across]) & (heights[0] < low))
-            near = np.concatenate([near, orders[0][through]])
-        a, b = _overlapping_molecules(tiling.molecules(first[near]), tiling.molecules(second[slab]), box)
-        found.append(np.stack([near[a], slab[b]], axis=1))
+        low, high = heights[1][[start, start + len(slab) - 1]].astype(np.int64) + [-_REACH, _REACH]
+        near = np.unique(np.concatenate([
+            orders[0][np.searchsorted(heights[0], low - step):np.searchsorted(heights[0], high - step, side="right")]
+            for step in steps.tolist()]))
+        molecules = tiling.molecules(first[near])
+        image, source = with_images(molecules[:, 0], tiling.vectors, _REACH)
+        inside = np.flatnonzero((image[:, across] >= low) & (image[:, across] <= high))
+        image, source = image[inside], source[inside]
+        molecules = molecules[source] + (image - molecules[source, 0])[:, None]
+        a, b = _overlapping_molecules(molecules, tiling.molecules(second[slab]))
+        found.append(np.stack([near[source[a]], slab[b]], axis=1))
     a, b = np.concatenate(found).T
     return a, b
 
@@ -209,12 +234,12 @@ def _along(tiling: Tiling, slots: np.ndarray, axis: int) -> np.ndarray:
     return np.concatenate([tiling.oxygens(part)[:, axis] for part in parts])
 
 
-def _overlapping_molecules(first: np.ndarray, second: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Index pairs of overlapping molecules of two sets of (n, 3 or 4, 3) sites, periodic."""
+def _overlapping_molecules(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Index pairs of overlapping molecules of two sets of (n, 3 or 4, 3) sites."""
     first, second = first[:, :3], second[:, :3]  # a charge without mass lies within its oxygen
     if len(first) == 0 or len(second) == 0:
         return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    trees = [cKDTree(molecules[:, 0].astype(float), boxsize=box) for molecules in (first, second)]
+    trees = [cKDTree(molecules[:, 0].astype(float)) for molecules in (first, second)]
     pairs = trees[0].sparse_distance_matrix(trees[1], _REACH, output_type="ndarray")
     closest = np.full((3, 3), HYDROGEN_HYDROGEN)
     closest[0, :] = closest[:, 0] = OXYGEN_HYDROGEN
@@ -223,14 +248,7 @@ def _overlapping_molecules(first: np.ndarray, second: np.ndarray, box: np.ndarra
     for start in range(0, len(pairs), _PAIRS_A_BATCH):
         a, b = pairs["i"][start:start + _PAIRS_A_BATCH], pairs["j"][start:start + _PAIRS_A_BATCH]
         difference = first[a][:, :, None].astype(np.int64) - second[b][:, None]
-        apart = difference[:, 0, 0]  # oxygens: the others are nearer than half a box to them
-        difference -= (box * np.rint(apart / box).astype(np.int64))[:, None, None]
         overlap = ((difference**2).sum(-1) < closest**2).any((1, 2))
         found.append(np.stack([a[overlap], b[overlap]], axis=1))
     a, b = np.concatenate(found).T
     return a, b
-
-
-def _across(position: np.ndarray, a: np.ndarray, b: np.ndarray, box: np.ndarray) -> np.ndarray:
-    """Which pairs are neighbours through a face only."""
-    return (np.abs(position[a].astype(np.int64) - position[b]) > box // 2).any(1)

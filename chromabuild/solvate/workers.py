@@ -74,7 +74,7 @@ def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: d
         if os.getppid() != parent:  # it died before: the same command may be at work again by now
             os._exit(1)
     placed = PlacedSolute(folder / PLACED_NAME)
-    layout = StoredLayout(folder / LAYOUT_NAME, placed.box, water)
+    layout = StoredLayout(folder / LAYOUT_NAME, placed.vectors, water)
     _folder, _system = folder, SolvatedSystem(placed, layout, grid, compress, inputs)
 
 

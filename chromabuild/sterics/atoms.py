@@ -130,7 +130,7 @@ class Atoms:
     residue_template: np.ndarray
     """(r,) int32 place in the library of residues whose atoms are all there and in its order; -1 for the others."""
     box: np.ndarray | None = None
-    """(3,) edges of the periodic box, angstrom; None when there is none."""
+    """(3,) edges of the periodic box, or (3, 3) vectors where they lean, angstrom; None when there is none."""
     left_out: str = ""
     """What of a file is not here, as a phrase; empty when nothing is."""
 

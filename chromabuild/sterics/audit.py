@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from chromabuild.base.box_vectors import nearest_image
 from chromabuild.molecule.geometry import cross
 from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.sterics import reference
@@ -216,7 +217,7 @@ def bond_lengths(atoms: Atoms) -> np.ndarray:
     a, b = atoms.graph.bonds.T
     r = (atoms.position[a] - atoms.position[b]).astype(np.float32, copy=False)
     if atoms.box is not None:
-        r -= (atoms.box * np.round(r / atoms.box)).astype(np.float32)
+        r = nearest_image(r, atoms.box).astype(np.float32)
     return np.sqrt(np.einsum("ij,ij->i", r, r))
 
 
@@ -230,7 +231,7 @@ def expand(first: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray
 def separation(a: np.ndarray, b: np.ndarray, box: np.ndarray | None) -> np.ndarray:
     """a - b in float64, to the nearest image when there is a box."""
     r = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    return r if box is None else r - box * np.round(r / box)
+    return r if box is None else nearest_image(r, box)
 
 
 def stereocentres(atoms: Atoms, place: NamePlaces) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chromabuild.base.box_vectors import folded, vectors_of, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.solute import Solute
 from chromabuild.sterics.atoms import (
@@ -38,30 +39,25 @@ def close_pairs(position: np.ndarray, threshold: float, exclusions: BondGraph | 
     """All pairs of atoms closer than a threshold.
 
     ``position`` is (n, 3) in angstrom; with ``exclusions`` the pairs joined by up to three bonds are left out; ``box``
-    gives three edges of a periodic box; with ``kind``, (n,) int8, and ``limit``, (k, k) angstrom and symmetric, a pair
-    must also be closer than the limit of its two kinds. Returns (m, 2) int32 pairs i < j in ascending order and (m,)
-    float64 distances. The result does not depend on ``threads``. Raises BadInputError for a box smaller than twice the
-    threshold.
+    gives three edges, or vectors (3, 3), of a periodic box; with ``kind``, (n,) int8, and ``limit``, (k, k) angstrom
+    and symmetric, a pair must also be closer than the limit of its two kinds. Returns (m, 2) int32 pairs i < j in
+    ascending order and (m,) float64 distances. The result does not depend on ``threads``. Raises BadInputError for a
+    box smaller than twice the threshold.
     """
     if box is None:
         return CellList(position, threshold, threads).pairs(threshold, exclusions, kind, limit)
-    box = np.asarray(box, dtype=np.float64)
-    if (box < 2 * threshold).any():
-        raise BadInputError(f"box {box.tolist()} is smaller than twice the threshold {threshold}: give a larger box")
-    wrapped = np.mod(np.asarray(position, dtype=np.float64), box)
-    source = np.arange(len(wrapped), dtype=np.int32)
-    every, origin = wrapped, source
-    for axis in range(3):  # images of images: edges and corners come by themselves
-        low, high = every[:, axis] < threshold, every[:, axis] > box[axis] - threshold
-        step = np.zeros(3)
-        step[axis] = box[axis]
-        every, origin = (np.concatenate([every, every[low] + step, every[high] - step]),
-                         np.concatenate([origin, origin[low], origin[high]]))
+    shortest = np.diag(vectors_of(box)).min()
+    if shortest < 2 * threshold:
+        raise BadInputError(f"a box edge of {shortest:g} A is smaller than twice the threshold {threshold}: give a "
+                            "larger box")
+    wrapped = folded(np.asarray(position, dtype=np.float64), box)
+    every, origin = with_images(wrapped, np.asarray(box, dtype=np.float64), threshold)
+    source = origin.astype(np.int32)
     pairs, distance = CellList(every, threshold, threads).pairs(
-        threshold, None, None if kind is None else np.asarray(kind)[origin], limit)
+        threshold, None, None if kind is None else np.asarray(kind)[source], limit)
     real = pairs < len(wrapped)
     # A pair across a face appears twice, once for each atom's image: keep it where the lower atom is the real one.
-    own, image = origin[pairs[:, 0]], origin[pairs[:, 1]]
+    own, image = source[pairs[:, 0]], source[pairs[:, 1]]
     keep = real[:, 0] & (real[:, 1] | (own < image))
     pairs, distance = np.stack([own, image], axis=1)[keep], distance[keep]
     if exclusions is not None:

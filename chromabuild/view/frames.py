@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from chromabuild.base.box_vectors import box_of_frame, nearest_image
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
@@ -65,7 +66,7 @@ def read_frames(trajectories: Sequence[tuple[str, Path]], solute: Solute, scaffo
             frame, header = file.read(), file.header
         time = (header["istart"] + (index - first[k]) * header["nsavc"]) * header["delta"] * PS
         labels.append(f"{name}, {time:.6g} ps")
-        found.append(follower.follow(frame.xyz[:solute.n_atoms], frame.unitcell[[0, 2, 5]]))
+        found.append(follower.follow(frame.xyz[:solute.n_atoms], box_of_frame(frame.unitcell)))
     if not found:
         return None
     return Frames(labels, *(np.array(part) for part in zip(*found, strict=True)))
@@ -94,9 +95,9 @@ class _Follower:
         self._built = position[self._sugar].mean(axis=0)
         self._built_cores = [position[atoms] for atoms in self._histones]
 
-    def follow(self, position: np.ndarray, box: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Path (p, 3), cores (m, 3) and their frames (m, 3, 3) of positions (n, 3) in a box (3,), 0: none."""
-        box = np.where(box > 0, box, np.inf)
+    def follow(self, position: np.ndarray, box: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Path (p, 3), cores (m, 3) and their frames (m, 3, 3) of positions (n, 3) in a box, (3,) or (3, 3), or none.
+        """
         one, other = np.asarray(position[self._sugar], dtype=np.float64)
         middle = one + _nearest(other - one, box) / 2
         path = middle[0] + np.concatenate([[np.zeros(3)], np.cumsum(_nearest(np.diff(middle, axis=0), box), axis=0)])
@@ -115,10 +116,9 @@ class _Follower:
                 np.array(cores).reshape(-1, 3) @ turn.T + shift, turn @ np.array(frames).reshape(-1, 3, 3))
 
 
-def _nearest(vector: np.ndarray, box: np.ndarray) -> np.ndarray:
+def _nearest(vector: np.ndarray, box: np.ndarray | None) -> np.ndarray:
     """The shortest of a vector's images."""
-    edges = np.where(np.isfinite(box), box, 0.0)
-    return vector - np.round(vector / box) * edges
+    return vector if box is None else nearest_image(vector, box)
 
 
 def _atom_in_residue(solute: Solute, residues: np.ndarray, name: str) -> np.ndarray:

@@ -13,11 +13,12 @@ from support.foreign_files import assert_same_topology, write_amber, write_groma
 from support.genesis_files import write_genesis_restart
 from support.molecular_systems import solvated
 
+from chromabuild.base.box_vectors import edges_and_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.amber import write_prmtops, write_restart
 from chromabuild.export.gromacs.coordinates import write_gro
 from chromabuild.export.system import BuiltSystem
-from chromabuild.forcefield.coordinate_files import edges_and_angles, read_cell, read_coordinates, read_velocities
+from chromabuild.forcefield.coordinate_files import read_cell, read_coordinates, read_velocities
 from chromabuild.forcefield.import_files import import_system, import_topology
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import MDAnalysis
 import numpy as np
+import openmm
 import pytest
 from MDAnalysis.lib.mdamath import triclinic_vectors
+from openmm import unit
 from support import systems
 from support.engine_energies import (
     ENERGY_COLUMNS,
     assert_agree,
     chromamd_energy,
+    evaluate,
     relative_rms,
     write_input,
 )
-from support.molecular_systems import MolecularSystem, solvated
+from support.molecular_systems import MolecularSystem, fixture, solvated
 from support.triclinic_systems import (
     alpha_of,
     cut_out,
@@ -30,8 +33,14 @@ from support.triclinic_systems import (
 )
 
 from chromabuild.base.box_vectors import nearest_image, reduced, straight, vectors_from_angles, wrapped
-from chromabuild.simulate.openmm_engine import NonbondedOptions
+from chromabuild.base.settings import SolvateSection
+from chromabuild.export.frame import gathered
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.shards import read_shards
+from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
 from chromabuild.simulate.restart_file import Restart, read_restart
+from chromabuild.solvate import solvate
 
 pytestmark = pytest.mark.mpi
 
@@ -276,3 +285,40 @@ def test_vectors_of_boxes_agree_with_other_readers():
         short = rng.uniform(-1, 1, (200, 3)) * np.diag(vectors).min() / 4
         np.testing.assert_allclose(nearest_image(short + rng.integers(-1, 2, (200, 3)) @ vectors, vectors), short,
                                    atol=1e-9)
+
+
+def test_solvated_dodecahedron(tmp_path):
+    """Leaning bricks, read domain by domain: energies of every rank count, those of two cells in a rectangular box, and
+    of OpenMM's CPU platform, which takes the solute in one piece as the bricks hold it. The run goes on from them."""
+    solute = fixture("peptide")[0]
+    manifest = solvate(solute, SolvateSection(box="dodecahedron", padding=8.0, brick_edge=15.0), 1, 1,
+                       tmp_path / "shards")
+    assert len(manifest.shards) >= 8
+    counts = {key: count for key, count in manifest.counts.items() if key != "solute"}
+    topology = make_topology(solute, counts)
+    topology.write(tmp_path / "topology.h5")
+    box, position = read_shards(tmp_path / "shards")
+    options = replace(FINE, grid=(72, 72, 72))
+    theirs = reference_of_doubled(MolecularSystem(topology, position, box), options, 1e-9)
+    entries = {"topologyfile": tmp_path / "topology.h5", "shardfile": tmp_path / "shards" / "bricks.txt"}
+    for ranks in (1, 4):
+        assert_agree(evaluate(entries, tmp_path, "double", options, ranks, pme_nspline=8), theirs, 3e-7, 3e-8)
+    whole = system_from_topology(topology, box, options, by_term=False)
+    context = openmm.Context(whole, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("CPU"))
+    context.setPositions(position / 10)
+    found = context.getState(getEnergy=True).getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
+    # Splines of order 5 and single precision.
+    assert found == pytest.approx(sum(theirs[0].values()), rel=5e-5)
+    run("setup", systems.control(tmp_path / "setup.inp", INPUT=entries, ENERGY=RUN,
+                                 OUTPUT={"rstfile": tmp_path / "start_().rst"}), 3)
+    run("run", systems.control(tmp_path / "relax.inp", INPUT=source(tmp_path, "start"), ENERGY=RUN,
+                               OUTPUT={"rstfile": tmp_path / "end_().rst"}, MINIMIZE={"nsteps": 5}), 3)
+    # Molecules that the box has parted are put together again beside where they were built.
+    end = read_restart(tmp_path / "end_().rst", topology.n_atoms)
+    again = gathered(end.position[:solute.n_atoms], solute, end.box, position[:solute.n_atoms])
+    assert np.abs(again - position[:solute.n_atoms]).max() < 1.0
+    parted = BuiltSystem(topology, wrapped(position, box), box).whole(tmp_path)
+    bonds = topology.term("bond")["atoms"]
+    length, built = (np.linalg.norm(np.diff(np.asarray(one)[bonds], axis=1)[:, 0], axis=1)
+                     for one in (parted.position[:], position))
+    assert length == pytest.approx(built, abs=1e-6)

@@ -8,8 +8,9 @@ import numpy as np
 import openmm
 import pytest
 from openmm import app, unit
-from support.engine_energies import energies_by_force, relative_rms
+from support.engine_energies import energies_by_force, relative_rms, set_pme
 from support.molecular_systems import fixture, make_solute
+from support.triclinic_systems import cut_out, rhombic_dodecahedron, truncated_octahedron
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.export.amber import LARGEST, _write, export_amber
@@ -54,6 +55,33 @@ def test_openmm_finds_the_energies(systems, tmp_path, name):
         for term in ("bond", "angle", "dihedral"):
             assert found[term] == pytest.approx(ours[term], rel=1e-6), term
         assert relative_rms(their_force, force) < 1e-6
+
+
+@pytest.mark.parametrize("shape", [rhombic_dodecahedron(21.2), truncated_octahedron(23.0)])
+def test_leaning_boxes(tmp_path, shape):
+    """OpenMM's CPU platform, in single precision, on the files and on our topology; AMBER has angles of four digits."""
+    system = cut_out("peptide", 30.0, shape)
+    export_amber(BuiltSystem(system.topology, system.position, shape), tmp_path)
+    prmtop, places = (read(str(tmp_path / f"system.{suffix}")) for read, suffix in
+                      ((app.AmberPrmtopFile, "prmtop"), (app.AmberInpcrdFile, "rst7")))
+    vectors = [[component * 10 for component in vector.value_in_unit(unit.nanometer)] for vector in places.boxVectors]
+    np.testing.assert_allclose(vectors, shape, atol=1e-5)
+    assert prmtop._prmtop._raw_data["POINTERS"][27] == "3"
+    options = NonbondedOptions(7.0, 0.4, (32, 32, 32))
+    made = prmtop.createSystem(nonbondedMethod=app.PME, nonbondedCutoff=0.7, constraints=None, rigidWater=False,
+                               removeCMMotion=False)
+    set_pme(made, options)
+    mine = system_from_topology(system.topology, shape, options, by_term=False)
+    energy = []
+    for one in (made, mine):
+        for force in one.getForces():
+            # A rigid water has a third bond in place of its angle.
+            force.setForceGroup(isinstance(force, openmm.HarmonicBondForce | openmm.HarmonicAngleForce))
+        context = openmm.Context(one, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("CPU"))
+        context.setPeriodicBoxVectors(*(shape / 10))
+        context.setPositions(system.position / 10)
+        energy.append(context.getState(getEnergy=True, groups={0}).getPotentialEnergy()._value)
+    assert energy[0] == pytest.approx(energy[1], rel=1e-5)
 
 
 def test_rigid_waters_and_molecules(tmp_path):

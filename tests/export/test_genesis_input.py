@@ -4,15 +4,23 @@ what the settings say, and runs with a file a rank. With CHARMM's force fields: 
 import os
 import re
 import subprocess
+from dataclasses import replace
 
 import MDAnalysis
 import numpy as np
 import pytest
 from support.planned_export import BONDS, DYNAMICS, planned
+from support.triclinic_systems import rhombic_dodecahedron
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.export.genesis import export_genesis, selection_of
 from chromabuild.export.parts import PARTS
 from chromabuild.simulate.groups import atoms_of_group
+
+
+def test_leaning_boxes_are_refused(mixed, tmp_path):
+    with pytest.raises(BadInputError, match="rectangular boxes alone.*leave solvate.box empty"):
+        export_genesis(replace(mixed, box=rhombic_dodecahedron(40.0)), tmp_path, DYNAMICS)
 
 
 def test_genesis_files(mixed, tmp_path):

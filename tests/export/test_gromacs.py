@@ -102,15 +102,11 @@ def test_gromacs_finds_the_energies(systems, tmp_path, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", [rhombic_dodecahedron(21.2), truncated_octahedron(23.0)])
 def test_gromacs_agrees_on_an_imported_system(tmp_path, shape):
-    """Energies of the same top and gro, terms as above; and the import keeps the system to its digits."""
+    """Energies of the exported top and gro, terms as above; and the import keeps the system to its digits."""
     system = cut_out("peptide", 30.0, shape)
     options = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(24, 24, 24))
-    export_gromacs(BuiltSystem(system.topology, system.position, np.diag(shape)), tmp_path, DynamicsSection(),
+    export_gromacs(BuiltSystem(system.topology, system.position, shape), tmp_path, DynamicsSection(),
                    plan_phases(SimulateSection()), 1)
-    lines = (tmp_path / "system.gro").read_text().splitlines()
-    order = [(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
-    lines[-1] = " ".join(f"{shape[i, j] / 10:.6f}" for i, j in order)
-    (tmp_path / "system.gro").write_text("\n".join(lines) + "\n")
     keys = {"define": "-DFLEXIBLE", "integrator": "md", "nsteps": 0, "continuation": "yes", "nstenergy": 1,
             "nstcalcenergy": 1, "constraints": "none", **interactions(options, SPLINE_ORDER)}
     (tmp_path / "energy.mdp").write_text("".join(f"{key} = {value}\n" for key, value in keys.items()))

@@ -11,6 +11,7 @@ from support.engine_energies import reference_energy, relative_rms
 from support.four_point import placed, solvated_in
 from support.judges import LAMMPS, needs_judges
 from support.molecular_systems import make_solute
+from support.triclinic_systems import cut_out, reference_of_doubled, rhombic_dodecahedron
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
@@ -101,6 +102,36 @@ def test_energies_and_forces(systems, tmp_path, name, keys):
     assert found["PotEng"] == pytest.approx(sum(ours.values()), rel=1e-5)
     rows = np.loadtxt(tmp_path / "forces.txt", skiprows=9)
     assert relative_rms(rows[:, 1:], force) < 1e-5
+
+
+@needs_judges
+def test_rhombic_dodecahedron(tmp_path):
+    """Judged by two of its cells in a rectangular box; tolerances as above. Dynamics keeps its shape."""
+    system = cut_out("peptide", 30.0, rhombic_dodecahedron(21.2))
+    dynamics = FINE.model_copy(update={"cutoff": 7.0, "pairlist_buffer": 0.3})
+    phases = planned([{"name": "move", "steps": 5, "ensemble": "NPT", "output_period": 5}])
+    export_lammps(BuiltSystem(system.topology, system.position, system.box), tmp_path, dynamics, phases)
+    with open(tmp_path / "energy.in", "a") as file:
+        file.write("write_dump all custom forces.txt id fx fy fz modify sort id format float %.10g\n")
+    log = lammps(tmp_path, "energy.in")
+    # Where vectors lean by half of another, rounding decides whether LAMMPS finds that much.
+    log = log.replace("WARNING: Triclinic box skew is large", "")
+    assert "WARNING" not in log, log[log.index("WARNING"):][:500]
+    found = {key: value[0] for key, value in table(log).items()}
+    ours, force = reference_of_doubled(system, nonbonded_options(dynamics, system.box), 1e-9)
+    for term, columns in {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed"],
+                          "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}.items():
+        assert sum(found[key] for key in columns) == pytest.approx(ours[term], rel=1e-5, abs=1e-9), term
+    assert relative_rms(np.loadtxt(tmp_path / "forces.txt", skiprows=9)[:, 1:], force) < 1e-5
+    assert "triclinic" in lammps(tmp_path, "01-move.in")
+
+
+def test_four_point_water_needs_a_rectangular_box(tmp_path):
+    """As LAMMPS itself says, only later."""
+    topology = make_topology(make_solute([["NALA", "CVAL"]]), {"water": 1}, water="opc")
+    built = BuiltSystem(topology, np.zeros((topology.n_atoms, 3)), rhombic_dodecahedron(30.0))
+    with pytest.raises(BadInputError, match="four-point water in rectangular boxes alone"):
+        export_lammps(built, tmp_path, FINE)
 
 
 @needs_judges

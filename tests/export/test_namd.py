@@ -2,14 +2,18 @@
 say. With CHARMM's force fields: test_charmm.py."""
 
 import re
+from dataclasses import replace
 
 import MDAnalysis
 import numpy as np
 import pytest
 from support.planned_export import BONDS, DYNAMICS, planned
+from support.triclinic_systems import truncated_octahedron
 
+from chromabuild.base.box_vectors import vectors_from_angles
 from chromabuild.base.constants import AKMA_VELOCITY
 from chromabuild.export.namd import export_namd
+from chromabuild.forcefield.coordinate_files import read_cell
 from chromabuild.simulate.groups import atoms_of_group
 
 
@@ -47,3 +51,12 @@ def test_namd_files(mixed, tmp_path):
     assert ramp[-len(runs):] == pytest.approx(120 + 20 * (np.cumsum(runs) - np.array(runs) / 2) / 100)
     text = (tmp_path / "03-produce.conf").read_text()
     assert "langevinPistonTarget 2.0265\n" in text and text.endswith("run 2000\n") and "constraints" not in text
+
+
+def test_leaning_box(mixed, tmp_path):
+    """The vectors and half of their sum, as chromabuild import reads them."""
+    export_namd(replace(mixed, box=truncated_octahedron(40.0)), tmp_path, DYNAMICS)
+    cell = read_cell(tmp_path / "system.xsc")
+    np.testing.assert_allclose(vectors_from_angles(cell[:3], cell[3:]), truncated_octahedron(40.0), atol=1e-4)
+    line = (tmp_path / "system.xsc").read_text().splitlines()[-1].split()
+    assert [float(word) for word in line[10:]] == pytest.approx(truncated_octahedron(40.0).sum(axis=0) / 2, abs=1e-5)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import openmm
@@ -15,6 +16,7 @@ from openmm import app, unit
 from support.engine_energies import set_pme
 from support.four_point import placed
 from support.molecular_systems import make_solute
+from support.triclinic_systems import rhombic_dodecahedron
 
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
@@ -216,3 +218,13 @@ def test_molecules_are_made_whole(systems, tmp_path):
         n = system.topology.templates[t].n_atoms
         molecules = away[start:start + count * n].reshape(count, n, 3)
         assert np.ptp(molecules, axis=1).max() < 1e-9
+
+
+def test_leaning_box(duplex, tmp_path):
+    """State and System have the vectors."""
+    shape = rhombic_dodecahedron(40.0)
+    export_openmm(replace(duplex, box=shape), tmp_path, DYNAMICS)
+    for name, ask in (("state", "getPeriodicBoxVectors"), ("system", "getDefaultPeriodicBoxVectors")):
+        found = openmm.XmlSerializer.deserialize((tmp_path / f"{name}.xml").read_text())
+        vectors = [[component * 10 for component in vector._value] for vector in getattr(found, ask)()]
+        np.testing.assert_allclose(vectors, shape, atol=1e-9)

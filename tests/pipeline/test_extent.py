@@ -52,6 +52,23 @@ def test_savings_are_what_the_change_makes(array):
     assert {"scaffold.packing": "compact"} in [one.settings for one in best]
 
 
+def test_a_dodecahedron_is_named_where_it_saves(array):
+    """Of a ball its share of the cube, 0.7071; between walls, whose corners a fibre takes, the upright box is smaller.
+    """
+    ball = load_config(array, {"scaffold.confinement_radius": 3})
+    parts = Parts.of(ball)
+    before = estimate(ball, 1, parts=parts)
+    one, = [one for one in savings(ball, 1, before, REFERENCE, parts) if "solvate.box" in one.settings]
+    assert one.settings == {"solvate.box": "dodecahedron"}
+    volume = np.prod(one.build.box) / np.prod(before.box)
+    assert volume == pytest.approx(np.sqrt(0.5), rel=0.01) and one.build.atoms < 0.75 * before.atoms
+    assert one.build.locus_lines()[2] == (f"box: dodecahedron with images {one.build.box[0]:.0f} angstrom apart (from "
+                                          "scaffold.confinement_radius)")
+    leaning = load_config(array, {"solvate.box": "dodecahedron"})
+    found = savings(leaning, 1, estimate(leaning, 1, parts=parts), REFERENCE, parts)
+    assert {"solvate.box": None} in [one.settings for one in found]
+
+
 def test_estimates_know_from_when_on_the_fold_tabulates():
     assert TABULATED_FROM == WORTH
 

@@ -11,8 +11,9 @@ from support.molecular_systems import make_solute
 from typer.testing import CliRunner
 
 from chromabuild.base import machine
+from chromabuild.base.box_vectors import SHAPES
 from chromabuild.base.errors import ResourceError
-from chromabuild.base.settings import load_config
+from chromabuild.base.settings import DynamicsSection, load_config
 from chromabuild.cli import app
 from chromabuild.pipeline import ask, limits
 from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory, shard_process_memory
@@ -301,3 +302,12 @@ def test_memory_that_is_free(tmp_path, monkeypatch):
     assert machine.memory_free() == 1024 * 1.5e6
     (tmp_path / "meminfo").write_text("MemAvailable: 9000000 kB\n")
     assert machine.memory_free() == 4e9
+
+
+@pytest.mark.parametrize(("engine", "distance"), [("chromamd", 21.0), ("openmm", 18 * np.sqrt(2))])
+def test_leaning_boxes_and_the_cutoff(engine, distance):
+    """chromamd asks for the distance of images, twice 9 and 1.5 angstrom; OpenMM for the height of the cell."""
+    dynamics = DynamicsSection(engine=engine)
+    for length, refused in ((1.01 * distance, False), (0.99 * distance, True)):
+        told = limits.box_below_cutoff(length * SHAPES["dodecahedron"], dynamics)
+        assert bool(told) == refused and (not refused or "a larger solvate.padding" in told)

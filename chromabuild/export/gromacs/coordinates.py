@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.box_vectors import tilt_of, vectors_of
 from chromabuild.base.files import atomic_path
 from chromabuild.export.psf import labelled_runs
 from chromabuild.export.system import BuiltSystem
@@ -15,6 +16,8 @@ _WRAPS = 100_000
 """Numbers of residues and atoms have five digits; readers take their order instead."""
 _BLOCK = 1 << 16
 _ATOMS_A_LINE = 15
+_LEAN = [0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]
+"""What follows the diagonal of the vectors where they lean: a_y, a_z, b_x, b_z, c_x, c_y."""
 
 
 def write_gro(path: Path, system: BuiltSystem) -> None:
@@ -31,7 +34,9 @@ def write_gro(path: Path, system: BuiltSystem) -> None:
             rows = np.hstack([values[first:first + len(labels)] / 10 for values in columns]).tolist()
             file.writelines(form.format(text, k % _WRAPS, *row)
                             for k, (text, row) in enumerate(zip(labels, rows, strict=True), first + 1))
-        file.write("".join(f"{edge / 10:10.5f}" for edge in system.box) + "\n")
+        vectors = vectors_of(system.box) / 10
+        edges = [*np.diag(vectors), *(vectors[_LEAN] if tilt_of(vectors).any() else ())]
+        file.write("".join(f"{edge:10.5f}" for edge in edges) + "\n")
 
 
 def _labels(topology: Topology, solute: Solute | None) -> Iterator[tuple[int, list[str]]]:
