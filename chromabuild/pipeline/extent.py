@@ -11,15 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.api import fibre_parameters
+from chromabuild.api import fibre_parameters, fold
+from chromabuild.base.progress import Progress, silent
 from chromabuild.base.settings import Settings
 from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.curve import circular_path
 from chromabuild.dna.sequence import base_index
+from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.speeds import REFERENCE, is_quick
 from chromabuild.proteins.complex import Complex
+from chromabuild.solvate.ions import POTENTIAL_REACH
 from mesoscale.cores import crystal_path
 from mesoscale.fibre import Fibre
 from mesoscale.model import Parameters, body_points, build_chain, straight_conformation
@@ -38,6 +42,9 @@ BEYOND_WALLS = (7.5, 245.0)
 """Angstrom by which a fibre of 12 nucleosomes is longer than its walls, and how much more a base pair in a nm^3."""
 BY_NUMBER = (0.25, 0.27)
 """The same of other numbers of nucleosomes, as a multiple: at one, and with its logarithm."""
+OF_FOLD, OF_CIRCLE = "a fold like that of the build", "the circle"
+OF_CONTAINER, OF_WALLS = "scaffold.container", "the walls of scaffold.packing"
+"""Where an extent was taken from."""
 SMALL_BOX, SMALL_BOX_SHAPE = 5.9e3, 2.2
 """Cubic angstrom a base pair of the smallest box, and its length over its width."""
 
@@ -54,11 +61,38 @@ def solute_extent(config: Settings, fibre: Fibre, octamers: list[Octamer], compl
     if folded is not None or is_there:
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         extent = _extent_of_fold(config, octamers, complexes, scaffold, is_new=folded is not None)
-        return extent, "a fold like that of the build" if folded else "scaffold.h5"
+        return extent, OF_FOLD if folded else "scaffold.h5"
     if config.locus.circular:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
-        return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, "the circle"
+        return np.ptp(circle, axis=0) + 2 * DNA_RADIUS, OF_CIRCLE
     return _extent_by_law(config, fibre)
+
+
+def uncertainty(source: str) -> float:
+    """By what share an extent from that source may be too large; 1 where it is no more than an upper bound."""
+    if source in (RELAXED, CLEAN, "solute.h5"):
+        return 0.0
+    return {OF_FOLD: 0.1, "scaffold.h5": 0.1, OF_CIRCLE: 0.1, OF_WALLS: 0.4, OF_CONTAINER: 0.4}.get(source, 1.0)
+
+
+def fold_in_doubt(config: Settings, fibre: Fibre, threads: int) -> Scaffold | None:
+    """The fold that the build will have, of DNA that is folded in a moment and whose box may turn out too small for
+    water, ions or the cutoff; None where there is no doubt or it takes longer."""
+    dynamics, solvate = config.dynamics, config.solvate
+    if solvate.box is not None:
+        is_safe = not config.locus.circular and bool((_extent_by_law(config, fibre)[0] < np.array(solvate.box)).all())
+    else:
+        by_potential = solvate.ion_placement == "debye-hueckel"
+        least = 2 * max(dynamics.cutoffs.cutoff + dynamics.pairlist_buffer, by_potential * POTENTIAL_REACH / 1000)
+        is_safe = 2 * (DNA_RADIUS + solvate.padding) > least
+    if is_safe or not is_quick(config, len(fibre.dyads), len(fibre.sequence), REFERENCE):
+        return None
+    return folded(config, threads)
+
+
+def folded(config: Settings, threads: int | None, progress: Progress = silent) -> Scaffold:
+    """The fold that the stage `scaffold` will make, in memory."""
+    return fold(load_locus(config.locus, config.seed), config, threads=threads, progress=progress)
 
 
 def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
@@ -95,7 +129,7 @@ def _extent_by_law(config: Settings, fibre: Fibre) -> tuple[np.ndarray, str]:
         number = BY_NUMBER[0] + BY_NUMBER[1] * np.log(max(1, nucleosomes))
         density = base_pairs / float(np.prod(parameters.container))
         beyond = (BEYOND_WALLS[0] + BEYOND_WALLS[1] * density) * number
-        source = "scaffold.container" if config.scaffold.container else "the walls of scaffold.packing"
+        source = OF_CONTAINER if config.scaffold.container else OF_WALLS
         return (walls + beyond if nucleosomes else np.minimum(walls + 2 * TAIL_MARGIN, straight)), source
     if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
         width = (SMALL_BOX * base_pairs / SMALL_BOX_SHAPE) ** (1 / 3)

@@ -24,7 +24,7 @@ from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_na
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
-from chromabuild.pipeline.extent import solute_extent
+from chromabuild.pipeline.extent import solute_extent, uncertainty
 from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, STAGES, disk_space, stage_memory
 from chromabuild.pipeline.parameters import check_fibre
 from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, run_seconds, stage_seconds
@@ -63,6 +63,8 @@ class Estimate:
     solute_atoms: int
     box: tuple[float, float, float]
     box_from: str
+    least_extent: tuple[float, float, float]
+    """Edges of the upright box that the solute is sure to need."""
     atoms: int
     counts: dict[str, int]
     """Waters and ions."""
@@ -137,11 +139,11 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     proteins = [one.protein for one in complexes]
     solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
                                   config.build.five_prime == "phosphate")
+    extent, source = solute_extent(config, fibre, octamers, complexes, folded, stale)
+    box = extent + 2 * config.solvate.padding
+    least = (1 - uncertainty(source)) * extent
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
-    else:
-        extent, source = solute_extent(config, fibre, octamers, complexes, folded, stale)
-        box = extent + 2 * config.solvate.padding
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
     in_water = WATER_MODELS[config.solvate.water].n_atoms * counts["water"]
@@ -159,7 +161,8 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=nucleosomes, solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from=source,
-        atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
+        least_extent=tuple(round(float(edge), 3) for edge in least), atoms=atoms, counts=counts,
+        trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
         memory=_gigabytes(stage_memory(config, nucleosomes, solute, atoms, shards, threads, ranks)),
         # Frames of replicas that exchange are there by replica and by temperature.

@@ -1,5 +1,6 @@
 """What settings and input files alone decide, checked before the work by the checks of the stages themselves."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
     from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.pipeline.plan import Parts
 
+WITH_ENSEMBLE = ("ensemble", "scaffold", "build", "clash", "relax", "solvate", "topology", "run")
+"""Stages whose settings and inputs can be wrong, and the ensemble."""
 
-def check_all(config: Settings) -> "tuple[Locus, Parts]":
-    """The locus of the settings and what is built on it. Raises BadInputError for the first thing that this or a later
-    stage refuses."""
+
+def check_all(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhere: bool = False
+              ) -> "tuple[Locus, Parts]":
+    """The locus of the settings and what is built on it. Raises BadInputError for the first thing that one of some
+    ``stages`` refuses, ResourceError for what is not installed; ``elsewhere``: the dynamics runs on another machine."""
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.ensemble.design import check_ensemble
+    from chromabuild.pipeline.limits import check_box
     from chromabuild.pipeline.plan import Parts
 
     locus = load_locus(config.locus, config.seed)
@@ -26,14 +32,17 @@ def check_all(config: Settings) -> "tuple[Locus, Parts]":
         for path in paths:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
-    check_restraints(config, len(locus.nucleosomes))
     check_fibre_and_fold(config, locus)
-    check_settings(config)
-    check_ensemble(config)
+    check_settings(config, stages, elsewhere)
+    if "ensemble" in stages:
+        check_ensemble(config)
     parts = Parts.of(config, locus)
-    check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
+    if "run" in stages:
+        check_restraints(config, len(locus.nucleosomes), len(parts.complexes))
+    if {"relax", "topology", "run"} & set(stages):
+        check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
     if config.solvate.box:
-        check_box(config)
+        check_box(config.solvate.box, config, stages)
     return locus, parts
 
 
@@ -52,9 +61,10 @@ def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
     return used.partly()
 
 
-def check_settings(config: Settings) -> None:
+def check_settings(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhere: bool = False) -> None:
     """Raises BadInputError for settings that contradict each other, or that the engine does not take, ResourceError for
-    an output folder that cannot be written."""
+    an output folder that cannot be written and an engine that is not there. ``stages``, ``elsewhere``: as for
+    ``check_all``."""
     from chromabuild.api import check_fold
     from chromabuild.clash.correct import check_settings as check_clash_settings
     from chromabuild.simulate.control_check import check_controls
@@ -63,10 +73,25 @@ def check_settings(config: Settings) -> None:
     check_fold(config)
     check_clash_settings(config.clash.mode, config.clash.threshold)
     check_controls(config)
+    if config.relax.enabled and "relax" in stages:
+        check_engine(1, "auto")
+    if "run" not in stages or elsewhere:
+        return
     if config.dynamics.engine == "openmm":
-        from chromabuild.simulate.openmm_platform import chosen_platform
+        from chromabuild.simulate.openmm_platform import check_platform
 
-        chosen_platform(config.dynamics)
+        check_platform(config.dynamics)
+    else:
+        check_engine(config.dynamics.ranks, config.dynamics.launcher)
+
+
+def check_engine(ranks: int, launcher: str) -> None:
+    """Raises ResourceError where the engine, or what starts it on so many ranks, is not installed."""
+    from chromabuild.simulate.executable import executable
+    from chromabuild.simulate.launcher import check_launcher
+
+    executable()
+    check_launcher(launcher, ranks)
 
 
 def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
@@ -100,32 +125,16 @@ def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
                    config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
 
 
-def check_box(config: Settings) -> None:
-    """Raises BadInputError for a `solvate.box` that is too small or too large for whatever is put into it."""
-    import numpy as np
-
-    from chromabuild.pipeline.limits import box_below_cutoff
-    from chromabuild.solvate.ions import check_potential
-    from chromabuild.solvate.placement import check_edges
-
-    edges = np.rint(np.array(config.solvate.box) * 1000)
-    check_edges(edges)
-    if config.solvate.ion_placement == "debye-hueckel":
-        check_potential(edges)
-    problem = box_below_cutoff(config.solvate.box, config.dynamics)
-    if problem:
-        raise BadInputError(problem)
-
-
-def check_restraints(config: Settings, nucleosomes: int) -> None:
-    """Raises BadInputError for a restraint or an exchange of a group that a locus of so many nucleosomes has no atom
-    of."""
+def check_restraints(config: Settings, nucleosomes: int, proteins: int = 0) -> None:
+    """Raises BadInputError for a restraint or an exchange of a group that a locus of so many nucleosomes and other
+    proteins has no atom of."""
+    lacking = () if nucleosomes else tuple(group for group in NUCLEOSOME_GROUPS if group != "protein" or not proteins)
     for phase in config.simulate.chosen():
         solute = phase.exchange.solute if phase.exchange else None
-        if solute in NUCLEOSOME_GROUPS and nucleosomes == 0:
+        if solute in lacking:
             raise BadInputError(f"phase {phase.name} of simulate exchanges temperatures of {solute}, and the locus has "
                                 "no nucleosome: remove exchange.solute")
         for restraint in phase.restraints:
-            if restraint.group in NUCLEOSOME_GROUPS and nucleosomes == 0:
+            if restraint.group in lacking:
                 raise BadInputError(f"phase {phase.name} of simulate restrains {restraint.group}, and the locus has no "
                                     "nucleosome: remove the restraint")

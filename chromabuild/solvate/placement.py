@@ -274,11 +274,18 @@ def _choose_box(extent: np.ndarray, section: SolvateSection) -> np.ndarray:
     else:
         box = np.rint(np.array(section.box) * 1000).astype(np.int64)
     check_edges(box)
-    if section.box is not None and (extent >= box).any():
-        axis = int(np.argmax(extent - box))
-        raise BadInputError(f"solvate.box = {section.box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
-                            f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
+    if section.box is not None:
+        check_room(extent / 1000, section)
     return box
+
+
+def check_room(extent: np.ndarray, section: SolvateSection) -> None:
+    """Raises BadInputError for a `solvate.box` that a solute of this extent (3,), angstrom, does not go into."""
+    box = np.array(section.box)
+    if (extent >= box).any():
+        axis = int(np.argmax(extent - box))
+        raise BadInputError(f"solvate.box = {box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
+                            f"({extent[axis]:.3f} A): give a larger box or leave it empty")
 
 
 def check_edges(box: np.ndarray) -> None:
