@@ -11,7 +11,6 @@ from chromabuild.base.settings import Settings, input_files
 
 if TYPE_CHECKING:
     from chromabuild.genome.locus import Locus
-    from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.pipeline.plan import Parts
 
 WITH_ENSEMBLE = ("ensemble", "scaffold", "build", "clash", "relax", "solvate", "topology", "run")
@@ -40,7 +39,7 @@ def check_all(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhe
     if "run" in stages:
         check_restraints(config, len(locus.nucleosomes), len(parts.complexes))
     if {"relax", "topology", "run"} & set(stages):
-        check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
+        check_force_field(config, parts)
     if config.solvate.box:
         check_box(config.solvate.box, config, stages)
     return locus, parts
@@ -109,20 +108,31 @@ def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
         check_circle(len(locus.sequence))
 
 
-def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
-    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build."""
+def check_force_field(config: Settings, parts: "Parts") -> None:
+    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build, or
+    files of the user's have terms that a topology cannot hold."""
+    from itertools import pairwise
+
     import numpy as np
 
     from chromabuild.forcefield.rules import check_residues
-    from chromabuild.molecule.residues import PHOSPHATE, SOLVENT, residue_library, residue_names
+    from chromabuild.molecule.residues import SOLVENT, residue_names
     from chromabuild.molecule.water_models import WATER_MODELS
+    from chromabuild.pipeline.plan import strands_of
 
-    protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
-    nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")
-                   and not name.endswith(PHOSPHATE)]
-    solvent = SOLVENT | {"water": WATER_MODELS[config.solvate.water].residue}
-    check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *solvent.values()],
-                   config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
+    dynamics, water, names = config.dynamics, config.solvate.water, residue_names()
+    chains = strands_of(parts.fibre, parts.modified, config.locus.circular, config.build.five_prime == "phosphate")
+    for one in {id(one): one for one in (*parts.octamers, *(each.protein for each in parts.complexes))}.values():
+        ends = np.flatnonzero(np.diff(one.residue_chain)) + 1
+        chains += [[names[k] for k in one.residue_template[first:last].tolist()]
+                   for first, last in pairwise([0, *ends.tolist(), len(one.residue_chain)])]
+    solvent = SOLVENT | {"water": WATER_MODELS[water].residue}
+    check_residues([*(name for chain in chains for name in chain), *solvent.values()], dynamics.force_field,
+                   dynamics.force_field_files, water)
+    if dynamics.force_field_files:
+        from chromabuild.forcefield.assign import check_assignment
+
+        check_assignment(chains, dynamics.force_field, dynamics.force_field_files, water)
 
 
 def check_restraints(config: Settings, nucleosomes: int, proteins: int = 0) -> None:
