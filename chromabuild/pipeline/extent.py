@@ -13,7 +13,7 @@ import numpy as np
 
 from chromabuild.api import fibre_parameters, fold
 from chromabuild.base.progress import Progress, silent
-from chromabuild.base.settings import Settings
+from chromabuild.base.settings import Settings, SolvateSection
 from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.curve import circular_path
 from chromabuild.dna.sequence import base_index
@@ -42,6 +42,9 @@ BEYOND_WALLS = (7.5, 245.0)
 """Angstrom by which a fibre of 12 nucleosomes is longer than its walls, and how much more a base pair in a nm^3."""
 BY_NUMBER = (0.25, 0.27)
 """The same of other numbers of nucleosomes, as a multiple: at one, and with its logarithm."""
+DENSE_SALT = 1.5
+"""Mol/L of ions from which there may be no room for them: in water alone from 6.5, beside a solute in a small box from
+less."""
 OF_FOLD, OF_CIRCLE = "a fold like that of the build", "the circle"
 OF_CONTAINER, OF_WALLS = "scaffold.container", "the walls of scaffold.packing"
 """Where an extent was taken from."""
@@ -84,10 +87,15 @@ def fold_in_doubt(config: Settings, fibre: Fibre, threads: int) -> Scaffold | No
     else:
         by_potential = solvate.ion_placement == "debye-hueckel"
         least = 2 * max(dynamics.cutoffs.cutoff + dynamics.pairlist_buffer, by_potential * POTENTIAL_REACH / 1000)
-        is_safe = 2 * (DNA_RADIUS + solvate.padding) > least
+        is_safe = 2 * (DNA_RADIUS + solvate.padding) > least and all_ions(solvate) < DENSE_SALT
     if is_safe or not is_quick(config, len(fibre.dyads), len(fibre.sequence), REFERENCE):
         return None
     return folded(config, threads)
+
+
+def all_ions(solvate: SolvateSection) -> float:
+    """Of all salts, mol/L."""
+    return 2 * (solvate.salt + solvate.potassium_chloride) + 3 * (solvate.magnesium_chloride + solvate.calcium_chloride)
 
 
 def folded(config: Settings, threads: int | None, progress: Progress = silent) -> Scaffold:

@@ -25,7 +25,7 @@ from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.scaling.machine import find_machine
 from chromabuild.solvate.bricks import check_numbering
-from chromabuild.solvate.ions import check_potential
+from chromabuild.solvate.ions import check_potential, check_room_for_ions
 from chromabuild.solvate.placement import check_edges, check_room
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
@@ -89,16 +89,14 @@ def obstacles(build: Estimate, config: Settings, stages: Collection[str], thread
     """
     nodes = nodes or Nodes.here()
     wanted = [name for name in _WORK if name in stages and name in build.memory]
-    of_input = [_problem_of_box(build, config, wanted)]
-    if "run" in wanted:
-        of_input.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
+    too_many = "run" in wanted and beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection)
+    of_input = [_problem_of_box(build, config, wanted), BadInputError(too_many) if too_many else None]
     of_machine = [_memory(build, config, stage, threads, parts, nodes) for stage in wanted]
     if "run" in wanted and not nodes.machine:
         of_machine += [_gpu_memory(build, config)] if config.dynamics.engine == "openmm" else []
         of_machine.append(_time(build, config, threads))
     of_machine += [_disk(build, config, stage) for stage in wanted]
-    return [kind(sentence) for kind, found in ((BadInputError, of_input), (ResourceError, of_machine))
-            for sentence in found if sentence]
+    return [*filter(None, of_input), *(ResourceError(sentence) for sentence in of_machine if sentence)]
 
 
 def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None,
@@ -166,7 +164,7 @@ def box_below_cutoff(box: Sequence[float], dynamics: DynamicsSection) -> str | N
             "a larger solvate.padding or box")
 
 
-def _problem_of_box(build: Estimate, config: Settings, stages: Collection[str]) -> str | None:
+def _problem_of_box(build: Estimate, config: Settings, stages: Collection[str]) -> BadInputError | None:
     """What the box is too small or too large for: the solute too, and segment names of its water."""
     try:
         check_box(build.box, config, stages)
@@ -174,8 +172,9 @@ def _problem_of_box(build: Estimate, config: Settings, stages: Collection[str]) 
             if config.solvate.box is not None:
                 check_room(np.array(build.least_extent), config.solvate)
             check_numbering(build.counts)
+            check_room_for_ions(math.prod(build.box), build.solute_atoms, build.counts)
     except BadInputError as error:
-        return str(error)
+        return error
     return None
 
 
