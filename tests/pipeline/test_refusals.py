@@ -1,9 +1,9 @@
-"""Every refusal is known: `validate` gives it, with a case here or where its reader is tried, or a reason says why nobody
-can know it before the work.
+"""Every refusal is known: `validate` gives it, with a case here or where its reader is tried, or a reason says why it
+cannot be known before the work.
 
-The inventory is that of the source: each `raise` of an error that a user can act on. A case names what a user got wrong;
-which `raise` answers is read off the traceback, so that a check which `validate` loses, and a new one that it does not
-make, fail the test.
+The inventory is that of the source: each `raise` of an error that a user can act on. A case names what a user got
+wrong; which `raise` answers is read off the traceback, so that a check which `validate` loses, and a new one that it
+does not make, fail the test.
 """
 
 import ast
