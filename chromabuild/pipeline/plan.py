@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.base.errors import IntegrityError
+from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.machine import nodes_here
 from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import residue_of_code
@@ -139,9 +139,13 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     proteins = [one.protein for one in complexes]
     solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
                                   config.build.five_prime == "phosphate")
-    extent, source = solute_extent(config, fibre, octamers, complexes, folded, stale)
-    box = extent + 2 * config.solvate.padding
-    least = (1 - uncertainty(source)) * extent
+    try:
+        extent, source = solute_extent(config, fibre, octamers, complexes, folded, stale)
+    except BadInputError:  # of a file that is harmed: it matters only where the box follows from it
+        if not config.solvate.box:
+            raise
+        extent, source = np.zeros(3), ""
+    box, least = extent + 2 * config.solvate.padding, (1 - uncertainty(source)) * extent
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     counts = _counts_of_shards(config, box, solute, charge) or _solvent_counts(config, box, solute, charge)

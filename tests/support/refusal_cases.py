@@ -295,6 +295,7 @@ ELSEWHERE = {
     "pipeline/view.py:*": _COMMAND + "view",
     "pipeline/workflow.py:*": _COMMAND + "workflow",
     "quantum/*": _COMMAND + "qm",
+    "report/document.py:*": _LATER + "results of no stage at all",
     "report/watch.py:*": _COMMAND + "report --watch",
     "scaling/*": _COMMAND + "plan --machine",
     "shards/bag.py:*": _COMMAND + "shards bag",
