@@ -195,7 +195,7 @@ class DynamicsSection(Section):
     switch: SwitchForm | None = Field(None, description="what is switched off: energy or force of Lennard-Jones; empty: energy (amber) or force (charmm36m)")
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
-    pme_spacing: Positive = Field(1.2, description="angstrom, widest spacing of the PME grid")
+    pme_spacing: float = Field(1.2, ge=0.25, le=2, description="angstrom, widest spacing of the PME grid")
     thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
     thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
@@ -325,11 +325,6 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     problem = _problem_of_replicas(config) or _problem_of_boosts(config)
     if problem:
         raise BadInputError(f"{path}: {problem}")
-    if Path(config.output).resolve() == Path("/"):
-        raise BadInputError(f"{path}: output = {config.output!r} is no folder of its own: name one, such as results")
-    taken = next((one for one in (Path(config.output), *Path(config.output).parents) if one.exists()), None)
-    if taken is not None and not taken.is_dir():
-        raise BadInputError(f"{path}: output = {config.output!r} lies in or is {taken}, a file: name a folder")
     problem = launcher_problem(config.dynamics.launcher)
     if problem:
         raise BadInputError(f"{path}: dynamics.launcher = {config.dynamics.launcher!r} {problem}")
@@ -436,7 +431,13 @@ def load_config(path: str | Path, overrides: Mapping[str, object] | None = None)
         whole = tuple(os.path.normpath(folder / path) for path in paths)
         given = getattr(getattr(config, section), key)
         setattr(getattr(config, section), key, whole[0] if isinstance(given, str) else whole)
-    config.output = str(folder / config.output)
+    output = folder / config.output
+    if output.resolve() == Path("/"):
+        raise BadInputError(f"{path}: output = {config.output!r} is no folder of its own: name one, such as results")
+    taken = next(one for one in (output, *output.parents) if one.exists())
+    if not taken.is_dir():
+        raise BadInputError(f"{path}: output = {config.output!r} lies in or is {taken}, a file: name a folder")
+    config.output = str(output)
     return config
 
 

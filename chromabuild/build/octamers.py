@@ -32,7 +32,10 @@ def octamer_of_recipe(recipe: OctamerRecipe) -> Octamer:
 
 
 def with_scaffold_tails(octamers: list[Octamer], scaffold: Scaffold, seed: int) -> tuple[list[Octamer], dict]:
-    """Octamers whose tails follow the scaffold's beads, and how closely (angstrom) for the build report."""
+    """Octamers whose tails follow the scaffold's beads, and how closely (angstrom) for the build report; DNA alone has
+    nothing to report."""
+    if not octamers:
+        return octamers, {}
     if scaffold.tails is None:
         raise BadInputError("the scaffold holds no tail beads for build.tails = scaffold: run chromabuild scaffold")
     beads = np.einsum("mji,mkj->mki", scaffold.core_frame, scaffold.tails - scaffold.core_origin[:, None])

@@ -75,25 +75,31 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
         show(*_plan_here(load(config, overrides, seed), thread_count(threads), fold, gpu_memory, json))
         return
     from chromabuild.pipeline.chain import stale_files
+    from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, Nodes, obstacles
     from chromabuild.pipeline.plan import cost_on, estimate, likely_job
+    from chromabuild.pipeline.validation import check_all
     from chromabuild.scaling.machine import find_machine
     from chromabuild.scaling.prediction import Job
 
     found = find_machine(machine)
     job = Job(found, nodes, ranks_per_node or max(1, found.node.cores // (threads or 1)), threads or 1)
     settings = load(config, overrides, seed)
+    _, parts = check_all(settings, elsewhere=True)
     stale = stale_files(settings)
-    build = estimate(settings, thread_count(None), _folded(settings, None) if fold else None, stale)
+    build = estimate(settings, thread_count(None), _folded(settings, None) if fold else None, stale, parts=parts)
     if settings.dynamics.tune and ranks_per_node is None and threads is None:
         job = likely_job(found, nodes, settings, build)
     cost = cost_on(job, settings, build)
-    show({**build.as_dict(), "machine": cost.as_dict(), "stale": list(stale)}, json,
-         [*build.locus_lines(), "", *cost.lines()])
+    found = [str(error) for error in obstacles(build, settings, STAGES_WITH_LIMITS, thread_count(None), parts,
+                                               Nodes.of(machine, nodes))]
+    show({**build.as_dict(), "machine": cost.as_dict(), "obstacles": found, "stale": list(stale)}, json,
+         [*build.locus_lines(), "", *cost.lines(), *(f"not there: {sentence}" for sentence in found)])
 
 
 def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory: float | None, json: bool
                ) -> "tuple[Summary, bool, list[str]]":
     """What ``show`` takes of a plan for this machine."""
+    from chromabuild.base.errors import BadInputError
     from chromabuild.base.machine import summary_of_machine
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.engine_choice import sensible_engine
@@ -111,7 +117,10 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
         fold = not is_known and is_quick(settings, len(parts.fibre.dyads), len(parts.fibre.sequence), speed)
     folded = _folded(settings, threads) if fold else None
     result = estimate(settings, threads, folded, stale, speed, parts)
-    found = obstacles(result, settings, STAGES_WITH_LIMITS, threads, parts)
+    errors = obstacles(result, settings, STAGES_WITH_LIMITS, threads, parts)
+    if (fold or is_known) and errors and isinstance(errors[0], BadInputError):
+        raise errors[0]
+    found = [str(error) for error in errors]
     certain = "not here" if fold or is_known else "not here if the box is that large"
     choice, here = sensible_engine(result, settings, gpu_memory), summary_of_machine(settings.output)
     saved = savings(settings, threads, result, speed, parts)
@@ -132,9 +141,8 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
 
 def _folded(settings: "Settings", threads: int | None) -> "Scaffold":
     """The fold that the stage `scaffold` will make."""
-    from chromabuild.api import fold
     from chromabuild.cli.progress import make_reporter
-    from chromabuild.genome.locus import load_locus
+    from chromabuild.pipeline.extent import folded
 
     with make_reporter().stage("fold") as progress:
-        return fold(load_locus(settings.locus, settings.seed), settings, threads=threads, progress=progress)
+        return folded(settings, threads, progress)

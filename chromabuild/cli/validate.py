@@ -1,5 +1,9 @@
 """`chromabuild validate`."""
 
+from typing import Annotated
+
+import typer
+
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -12,23 +16,37 @@ from chromabuild.cli.frame import (
     load,
     show,
 )
+from chromabuild.cli.plan import NodesOption
 from chromabuild.cli.stage_command import summary_lines
 
 
 @app.command()
 @command
 def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-             threads: ThreadsOption = None, json: JsonOption = False) -> None:
+             threads: ThreadsOption = None, until: Annotated[str, typer.Option(
+                 metavar="STAGE", help="Last stage that is run here.")] = "run",
+             machine: Annotated[str | None, typer.Option(
+                 "--machine", metavar="NAME|FILE", help="The dynamics will run on this machine; `chromabuild plan "
+                 "--machine list` names them.")] = None,
+             nodes: NodesOption = 1, json: JsonOption = False) -> None:
     """Check settings and input files; runs nothing.
 
     Reads settings, FASTA, nucleosomes, contacts and marks, builds the histones, prints what the locus is; one sentence
-    at the first thing that is wrong (exit code 3) or that this machine cannot do (exit code 6).
+    at the first thing that is wrong (exit code 3) or that this machine cannot do (exit code 6), as `chromabuild all`
+    would refuse it. Settings that are meant for a cluster are measured against it with --machine; what is built here
+    and run elsewhere ends with --until topology. DNA whose box may be too small is folded in memory, in some seconds.
 
     \b
-    Example:
+    Examples:
       chromabuild validate --config my_gene.yaml
+      chromabuild validate --until topology
+      chromabuild validate --machine infiniband --nodes 16
     """
     from chromabuild.pipeline.inspect import locus_summary
+    from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, Nodes
 
-    result = locus_summary(load(config, overrides, seed), threads)
+    if until not in STAGES_WITH_LIMITS:
+        raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(STAGES_WITH_LIMITS)}",
+                                 param_hint="--until")
+    result = locus_summary(load(config, overrides, seed), threads, until, Nodes.of(machine, nodes) if machine else None)
     show(result, json, summary_lines(result))

@@ -12,7 +12,7 @@ Chains of the solute that a side chain is bonded to (``Solute.links``) are one m
 lies between them; what the bond adds is in ``chromabuild.forcefield.links``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -120,6 +120,30 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
         raise IntegrityError(f"the topology has charge {topology.net_charge:+.3f} but the shards have {net_charge:+d}: "
                              "solute and shards do not belong together; run chromabuild solvate again")
     return topology
+
+
+def check_assignment(chains: Iterable[Sequence[str]], force_field: str, files: Sequence[str | Path], water: WaterName
+                     ) -> None:
+    """Raise what ``make_topology`` would for chains of these residues of the library, in water with ions."""
+    molecules = [_Molecule("chain", list(chain), np.arange(len(chain)), []) for chain in chains if len(chain)]
+    solvent = [WATER_MODELS[water].residue if key == "water" else name for key, name in SOLVENT.items()]
+    junctions = sorted({junction for one in molecules for junction in _junctions(one)[0]}
+                       | {("", residue, True, True) for residue in solvent})
+    of_junction, *_ = _parameterise(junctions, [], rules_for(_residues_and_caps(junctions, []), force_field, files,
+                                                             water), force_field)
+    for molecule in molecules:
+        found, _ = _junctions(molecule)
+        for junction, where in _places(found).items():
+            if of_junction[junction].before:
+                _check_before(molecule, found, where, of_junction)
+
+
+def _places(junctions: list[Junction]) -> dict[Junction, list[int]]:
+    """Where each distinct junction stands."""
+    places: dict[Junction, list[int]] = {}
+    for k, junction in enumerate(junctions):
+        places.setdefault(junction, []).append(k)
+    return places
 
 
 @dataclass
@@ -358,9 +382,7 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
     start = first[begin]  # atom 0 of junction k's terms; that of a circle's first junction runs over the seam
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
     atom_class = np.empty(first[-1] if with_classes or molecule.links else 0, dtype="S8")
-    places: dict[Junction, list[int]] = {}
-    for k, junction in enumerate(junctions):
-        places.setdefault(junction, []).append(k)
+    places = _places(junctions)
     for junction, where in places.items():
         owned = of_junction[junction]
         target = (start[where][:, None] + np.arange(len(owned.charge))) % first[-1]

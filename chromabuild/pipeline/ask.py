@@ -42,10 +42,7 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
                               shard_process_memory(config, a_brick))
     if most[stage] > memory_free():
         from chromabuild.pipeline.limits import refuse
-        from chromabuild.pipeline.validation import check_box
 
-        if stage == "solvate" and config.solvate.edges:
-            check_box(config)
         refuse(config, (stage,), threads)
 
 

@@ -161,19 +161,18 @@ def run_folders(config: Settings, replica: int | None = None) -> list[Path]:
 def _run_stages(config: Settings, threads: int, reporter: Reporter, force: bool,
                 last: str) -> Iterator[tuple[Stage, Summary, bool]]:
     from chromabuild.pipeline import limits
-    from chromabuild.pipeline.parameters import check_before_work
-    from chromabuild.pipeline.validation import check_settings
+    from chromabuild.pipeline.validation import check_all
 
-    check_settings(config)
-    if NAMES.index(last) >= NAMES.index("build"):
-        note = check_before_work(config)
-        if note:
-            reporter.note(note)
-    any_run, weighed = force, False
+    any_run, weighed, parts = force, False, None
     stages = [stage for stage in STAGES[:NAMES.index(last) + 1] if stage.applies is None or stage.applies(config)]
     for k, stage in enumerate(stages):
         if any_run and (force or not stage.needs_all_inputs) or not is_current(stage, config):
-            weighed = weighed or limits.refuse(config, [left.name for left in stages[k:]], threads)
+            left = [one.name for one in stages[k:]]
+            if parts is None and set(left) & set(limits.STAGES_WITH_LIMITS):
+                _, parts = check_all(config, left)
+                if parts.note and "build" in left:
+                    reporter.note(parts.note)
+            weighed = weighed or limits.refuse(config, left, threads, parts)
             yield stage, run_stage(stage, config, threads, reporter, again=force), True
             any_run = True
         else:

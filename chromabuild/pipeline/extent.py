@@ -11,15 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from chromabuild.api import fibre_parameters
-from chromabuild.base.settings import Settings
+from chromabuild.api import fibre_parameters, fold
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.progress import Progress, silent
+from chromabuild.base.settings import Settings, SolvateSection
 from chromabuild.build.fibre import relaxed_path
 from chromabuild.dna.curve import circular_path
 from chromabuild.dna.sequence import base_index
+from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.speeds import REFERENCE, is_quick
 from chromabuild.proteins.complex import Complex
+from chromabuild.solvate.ions import POTENTIAL_REACH
 from chromabuild.solvate.placement import directions_of, leaning_box
 from mesoscale.circle import ring
 from mesoscale.cores import crystal_path
@@ -44,23 +49,39 @@ ROUNDNESS = {"scaffold.confinement_radius": 2.0}
 """Of the solute in its upright box, by what shaped it: 1 for one that fills it to the corners, 2 for an ellipsoid."""
 OTHER_ROUNDNESS = 1.3
 """Of fibres between walls, which leave corners empty."""
+DENSE_SALT = 1.5
+"""Mol/L of ions from which there may be no room for them: in water alone from 6.5, beside a solute in a small box from
+less."""
+OF_FOLD, OF_CIRCLE = "a fold like that of the build", "the circle"
+OF_CONTAINER, OF_WALLS = "scaffold.container", "the walls of scaffold.packing"
+"""Where an extent was taken from."""
 SMALL_BOX, SMALL_BOX_SHAPE = 5.9e3, 2.2
 """Cubic angstrom a base pair of the smallest box, and its length over its width."""
 
 
 def planned_box(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex],
-                folded: Scaffold | None, stale: Collection[str]) -> tuple[np.ndarray, str]:
-    """The box, (3,) edges or (3, 3) vectors where they lean, angstrom, and where it was taken from."""
+                folded: Scaffold | None, stale: Collection[str]) -> tuple[np.ndarray, str, np.ndarray]:
+    """The box, (3,) edges or (3, 3) vectors where they lean, angstrom, where it was taken from, and (3,) what the
+    solute is sure to need along the axes."""
     solvate = config.solvate
+
+    def widths(along: np.ndarray) -> tuple[np.ndarray, str]:
+        return _widths(config, fibre, octamers, complexes, folded, stale, along)
+
     if solvate.edges is not None:
-        return np.array(solvate.edges), "the settings"
+        try:
+            extent, source = widths(np.eye(3))
+        except BadInputError:  # of a file that is harmed: the box does not follow from it
+            extent, source = np.zeros(3), ""
+        return np.array(solvate.edges), "the settings", (1 - uncertainty(source)) * extent
     if solvate.shape == "rectangular":
-        extent, source = _widths(config, fibre, octamers, complexes, folded, stale, np.eye(3))
-        return extent + 2 * solvate.padding, source
+        extent, source = widths(np.eye(3))
+        return extent + 2 * solvate.padding, source, (1 - uncertainty(source)) * extent
     directions = directions_of(solvate)
     length = np.linalg.norm(directions, axis=1)
-    width, source = _widths(config, fibre, octamers, complexes, folded, stale, directions / length[:, None])
-    return leaning_box(solvate.shape, 1000 * float(((width + 2 * solvate.padding) / length).max())) / 1000, source
+    width, source = widths(directions / length[:, None])
+    vectors = leaning_box(solvate.shape, 1000 * float(((width + 2 * solvate.padding) / length).max())) / 1000
+    return vectors, source, np.zeros(3)
 
 
 def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: list[Complex], folded: Scaffold | None,
@@ -75,13 +96,45 @@ def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: 
     if folded is not None or is_there:
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         extent = _widths_of_fold(config, octamers, complexes, scaffold, folded is not None, directions)
-        return extent, "a fold like that of the build" if folded else "scaffold.h5"
+        return extent, OF_FOLD if folded else "scaffold.h5"
     if config.locus.is_bare_circle:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
-        return np.ptp(circle @ directions.T, axis=0) + 2 * DNA_RADIUS, "the circle"
+        return np.ptp(circle @ directions.T, axis=0) + 2 * DNA_RADIUS, OF_CIRCLE
     extent, source = _extent_by_law(config, fibre)
     power = ROUNDNESS.get(source, OTHER_ROUNDNESS)
     return (np.abs(directions * extent) ** power).sum(axis=1) ** (1 / power), source
+
+
+def uncertainty(source: str) -> float:
+    """By what share an extent from that source may be too large; 1 where it is no more than an upper bound."""
+    if source in (RELAXED, CLEAN, "solute.h5"):
+        return 0.0
+    return {OF_FOLD: 0.1, "scaffold.h5": 0.1, OF_CIRCLE: 0.1, OF_WALLS: 0.4, OF_CONTAINER: 0.4}.get(source, 1.0)
+
+
+def fold_in_doubt(config: Settings, fibre: Fibre, threads: int) -> Scaffold | None:
+    """The fold that the build will have, of DNA that is folded in a moment and whose box may turn out too small for
+    water, ions or the cutoff; None where there is no doubt or it takes longer."""
+    dynamics, solvate = config.dynamics, config.solvate
+    if solvate.edges is not None:
+        is_safe = not config.locus.circular and bool((_extent_by_law(config, fibre)[0] < np.array(solvate.edges)).all())
+    else:
+        by_potential = solvate.ion_placement == "debye-hueckel"
+        least = 2 * max(dynamics.cutoffs.cutoff + dynamics.pairlist_buffer, by_potential * POTENTIAL_REACH / 1000)
+        is_safe = 2 * (DNA_RADIUS + solvate.padding) > least and all_ions(solvate) < DENSE_SALT
+    if is_safe or not is_quick(config, len(fibre.dyads), len(fibre.sequence), REFERENCE):
+        return None
+    return folded(config, threads)
+
+
+def all_ions(solvate: SolvateSection) -> float:
+    """Of all salts, mol/L."""
+    return 2 * (solvate.salt + solvate.potassium_chloride) + 3 * (solvate.magnesium_chloride + solvate.calcium_chloride)
+
+
+def folded(config: Settings, threads: int | None, progress: Progress = silent) -> Scaffold:
+    """The fold that the stage `scaffold` will make, in memory."""
+    return fold(load_locus(config.locus, config.seed), config, threads=threads, progress=progress)
 
 
 def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) -> bool:
@@ -118,7 +171,7 @@ def _extent_by_law(config: Settings, fibre: Fibre) -> tuple[np.ndarray, str]:
         number = BY_NUMBER[0] + BY_NUMBER[1] * np.log(max(1, nucleosomes))
         density = base_pairs / float(np.prod(parameters.container))
         beyond = (BEYOND_WALLS[0] + BEYOND_WALLS[1] * density) * number
-        source = "scaffold.container" if config.scaffold.container else "the walls of scaffold.packing"
+        source = OF_CONTAINER if config.scaffold.container else OF_WALLS
         return (walls + beyond if nucleosomes else np.minimum(walls + 2 * TAIL_MARGIN, straight)), source
     if config.scaffold.choose == "smallest-box" and nucleosomes > 1:
         width = (SMALL_BOX * base_pairs / SMALL_BOX_SHAPE) ** (1 / 3)

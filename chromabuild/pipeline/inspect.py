@@ -10,6 +10,7 @@ from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
+    from chromabuild.pipeline.limits import Nodes
     from chromabuild.sterics.atoms import Atoms
 
 AUDITS = {
@@ -23,18 +24,24 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
-def locus_summary(config: Settings, threads: int | None = None) -> Summary:
+def locus_summary(config: Settings, threads: int | None = None, until: str = "run", nodes: "Nodes | None" = None
+                  ) -> Summary:
     """Read the locus and say what it is.
 
-    Raises BadInputError for the first thing that is wrong, with what later stages find too (``validation``), and
-    ResourceError for what this machine cannot do (``limits``), with so many ``threads``.
+    Raises BadInputError for the first thing that is wrong, with what later stages ``until`` the last one find too
+    (``validation``), and ResourceError for what this machine, or ``nodes`` of the dynamics, cannot do (``limits``),
+    with so many ``threads``.
     """
     from chromabuild.base.threads import thread_count
+    from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, refuse
-    from chromabuild.pipeline.validation import check_all, records_used
+    from chromabuild.pipeline.validation import WITH_ENSEMBLE, check_all, records_used
 
-    locus, parts = check_all(config)
-    refuse(config, STAGES_WITH_LIMITS, thread_count(threads), parts)
+    stages = STAGES_WITH_LIMITS[:STAGES_WITH_LIMITS.index(until) + 1]
+    locus, parts = check_all(config, WITH_ENSEMBLE if until == "run" else stages, elsewhere=nodes is not None)
+    if (Path(config.output) / "scaffold.h5").is_file() and "scaffold.h5" not in stale_files(config):
+        stages = stages[1:]
+    refuse(config, stages, thread_count(threads), parts, nodes)
     used = locus.records_used | records_used(config, locus)
     return locus.summary() | ({"records_used": used} if used else {}) | ({"note": parts.note} if parts.note else {})
 

@@ -1,29 +1,33 @@
-"""What this machine cannot do, in one sentence: `plan` says it before the work, `all` and `run` refuse with it.
+"""What cannot be done, in one sentence: `plan` says it before the work, `validate`, `all` and `run` refuse with it.
 
-A stage is measured against the memory and the disk that are here and against the formats that it writes.
+A stage is measured against the memory and the disk that are there, and against its box and the formats that it writes:
+the first is the machine's fault (ResourceError), the second that of the settings (BadInputError).
 """
 
 import math
 import shutil
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from chromabuild.base.box_vectors import shortest_translation, tilt_of, vectors_of
-from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.errors import BadInputError, ChromabuildError, ResourceError
 from chromabuild.base.gpus import gpu_memory_here
 from chromabuild.base.machine import memory_free, memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
-from chromabuild.pipeline.extent import size_is_known
+from chromabuild.pipeline.extent import fold_in_doubt, size_is_known
 from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate, span
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
+from chromabuild.scaling.machine import find_machine
 from chromabuild.solvate.bricks import check_numbering
+from chromabuild.solvate.ions import check_potential, check_room_for_ions
+from chromabuild.solvate.placement import check_filling, check_room
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
          "relax": "the relaxation without water", "solvate": "writing the shards", "topology": "the force field",
@@ -46,44 +50,78 @@ LOOSE = 20
 """A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
 
 
-def obstacles(build: Estimate, config: Settings, stages: Collection[str], threads: int,
-              parts: Parts | None = None) -> list[str]:
-    """Why some of the stages cannot be done here, and what helps, a sentence each; what weighs most first.
+@dataclass(frozen=True)
+class Nodes:
+    """Where the dynamics runs."""
 
-    ``threads`` of the estimate; ``parts``: those of the settings, where they are known.
+    number: int
+    memory: float
+    """Bytes of one."""
+    cores: int
+    """Of one."""
+    machine: str = ""
+    """Name of a machine; empty: this one."""
+
+    @classmethod
+    def here(cls) -> "Nodes":
+        """Those of this batch job, or this machine."""
+        return cls(nodes_here(), memory_here(), thread_count())
+
+    @classmethod
+    def of(cls, machine: str, number: int) -> "Nodes":
+        """So many of a machine, by its name or file. Raises BadInputError for one that is not known."""
+        found = find_machine(machine)
+        return cls(number, 1e9 * found.node.memory_gb, found.node.cores, found.name)
+
+    def __str__(self) -> str:
+        """As the subject of a sentence, with its verb."""
+        one = f"a node of {self.machine}" if self.machine else "this machine"
+        of = f" of {self.machine}" if self.machine else ""
+        return f"{one} has" if self.number == 1 else f"{self.number} nodes{of} have"
+
+
+def obstacles(build: Estimate, config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None,
+              nodes: Nodes | None = None) -> list[ChromabuildError]:
+    """Why some of the stages cannot be done here, and what helps, as the errors with which they refuse; what weighs
+    most first.
+
+    ``threads`` of the estimate; ``parts``: those of the settings, where they are known; ``nodes``: where the dynamics
+    runs (None: here), the other stages run here.
     """
+    nodes = nodes or Nodes.here()
     wanted = [name for name in _WORK if name in stages and name in build.memory]
-    found = [box_below_cutoff(build.vectors, config.dynamics)] if "run" in wanted else []
-    found += [_memory(build, config, stage, threads, parts) for stage in wanted]
-    found += [_gpu_memory(build, config)] if "run" in wanted and config.dynamics.engine == "openmm" else []
-    if "solvate" in wanted:
-        found.append(_beyond_names(build))
-    if "run" in wanted:
-        found.append(beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection))
-        found.append(_time(build, config, threads))
-    found += [_disk(build, config, stage) for stage in wanted]
-    return [sentence for sentence in found if sentence]
+    too_many = "run" in wanted and beyond_dcd(build.trajectory_atoms, config.dynamics.trajectory_selection)
+    of_input = [_problem_of_box(build, config, wanted), BadInputError(too_many) if too_many else None]
+    of_machine = [_memory(build, config, stage, threads, parts, nodes) for stage in wanted]
+    if "run" in wanted and not nodes.machine:
+        of_machine += [_gpu_memory(build, config)] if config.dynamics.engine == "openmm" else []
+        of_machine.append(_time(build, config, threads))
+    of_machine += [_disk(build, config, stage) for stage in wanted]
+    return [*filter(None, of_input), *(ResourceError(sentence) for sentence in of_machine if sentence)]
 
 
-def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None) -> bool:
-    """Raise ResourceError with the first sentence of ``obstacles`` when some stages cannot be done here, or when one
-    alone, which is about to begin, needs more memory than other programs leave.
+def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts | None = None,
+           nodes: Nodes | None = None) -> bool:
+    """Raise the first error of ``obstacles`` when some stages cannot be done here, or ResourceError when one alone,
+    which is about to begin, needs more memory than other programs leave.
 
     Gives whether the size of the box was known; while it is a guess only what depends on the solute alone is refused,
-    and dynamics whose ranks are too many even without water. ``parts``: those of the settings, where they are known.
+    and dynamics whose ranks are too many even without water. DNA that is folded in a moment is, where its box is in
+    doubt. ``parts`` and ``nodes`` as for ``obstacles``.
     """
     try:
         parts = parts or Parts.of(config)
-        build = estimate(config, threads, parts=parts)
+        folded = fold_in_doubt(config, parts.fibre, threads) if "scaffold" in stages else None
+        build = estimate(config, threads, folded, parts=parts)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
-    is_known = size_is_known(config, "scaffold" in stages, build.nucleosomes)
+    is_known = folded is not None or size_is_known(config, "scaffold" in stages, build.nucleosomes)
     considered = [name for name in stages if is_known or name in _OF_SOLUTE]
-    for sentence in obstacles(build, config, considered, threads, parts):
-        raise ResourceError(sentence)
+    for error in obstacles(build, config, considered, threads, parts, nodes):
+        raise error
     taken = _memory_taken(build, considered[0]) if len(stages) == 1 and considered else None
     too_many = None if is_known or "run" not in stages else _memory(
-        _without_water(build, config), config, "run", threads, None)
+        _without_water(build, config), config, "run", threads, None, nodes or Nodes.here())
     if taken or too_many:
         raise ResourceError(taken or too_many)
     return is_known
@@ -95,6 +133,19 @@ def _without_water(build: Estimate, config: Settings) -> Estimate:
     ranks = 1 if config.dynamics.tune else config.dynamics.ranks
     memory = stage_memory(config, build.nucleosomes, solute, solute, 1, 1, ranks)
     return replace(build, atoms=solute, memory={name: need / 1e9 for name, need in memory.items()})
+
+
+def check_box(box: Sequence[float] | np.ndarray, config: Settings, stages: Collection[str]) -> None:
+    """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, angstrom, that is too small or too large for water
+    and ions (stage `solvate`) or for the cutoff (`run`), whatever is put into it."""
+    vectors = np.rint(np.array(box) * 1000)
+    if "solvate" in stages:
+        check_filling(vectors)
+        if config.solvate.ion_placement == "debye-hueckel":
+            check_potential(vectors)
+    problem = box_below_cutoff(box, config.dynamics) if "run" in stages else None
+    if problem:
+        raise BadInputError(problem)
 
 
 def box_below_cutoff(box: Sequence[float] | np.ndarray, dynamics: DynamicsSection) -> str | None:
@@ -119,38 +170,49 @@ def box_below_cutoff(box: Sequence[float] | np.ndarray, dynamics: DynamicsSectio
             "a larger solvate.padding or box")
 
 
-def _beyond_names(build: Estimate) -> str | None:
-    """More waters than segment names can number."""
+def _problem_of_box(build: Estimate, config: Settings, stages: Collection[str]) -> BadInputError | None:
+    """What the box is too small or too large for: the solute too, and segment names of its water."""
     try:
-        check_numbering(build.counts)
+        check_box(build.vectors, config, stages)
+        if "solvate" in stages:
+            if config.solvate.edges is not None:
+                check_room(np.array(build.least_extent), config.solvate)
+            check_numbering(build.counts)
+            check_room_for_ions(math.prod(build.box), build.solute_atoms, build.counts)
     except BadInputError as error:
-        return str(error)
+        return error
     return None
 
 
-def _memory(build: Estimate, config: Settings, stage: str, threads: int, parts: Parts | None) -> str | None:
+def _memory(build: Estimate, config: Settings, stage: str, threads: int, parts: Parts | None, nodes: Nodes
+            ) -> str | None:
     """Too little memory for a stage."""
     is_spread = stage == "run" and config.dynamics.engine == "chromamd"
-    nodes = nodes_here() if is_spread else 1
-    here = memory_here() / 1e9
-    needed = build.memory[stage]
-    if needed <= here * nodes:
+    if stage != "run":
+        nodes = replace(Nodes.here(), number=1)
+    elif not is_spread:
+        nodes = replace(nodes, number=1)
+    needed, one, here = build.memory[stage], nodes.memory / 1e9, nodes.number * nodes.memory / 1e9
+    if needed <= here:
         return None
     atoms, kind = _size(build, stage)
-    remedy = _remedy(build, config, stage, here * nodes, threads, parts)
+    remedy = _remedy(build, config, stage, here, threads, parts)
+    cores = nodes.number * nodes.cores
     if stage == "relax":
         remedy += ", set relax.enabled: false"
     elif stage == "run" and not is_spread:
         remedy += ", set dynamics.engine: chromamd"
-    elif is_spread and config.dynamics.ranks > nodes * thread_count():
-        remedy = f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {nodes * thread_count()} cores that are here"
+    elif is_spread and config.dynamics.ranks > cores:
+        remedy = (f"lower dynamics.ranks = {config.dynamics.ranks:,} to the {cores} cores that are "
+                  f"{'there' if nodes.machine else 'here'}")
+        if not nodes.machine:
+            remedy += ", name the machine that it is for (`chromabuild validate --machine NAME --nodes N`)"
     elif is_spread:
-        remedy += (f", use {math.ceil(needed / here)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
+        remedy += (f", use {math.ceil(needed / one)} nodes of this size (`chromabuild plan --machine NAME --nodes N` "
                    "tells what they cost)")
-    machines = "this machine has" if nodes == 1 else f"{nodes} nodes have"
     stop = f", or stop before it with --until {_UNTIL[stage]}" if _UNTIL[stage] else ""
-    return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {machines} "
-            f"{here * nodes:.3g} GB: {remedy}{stop}")
+    return (f"{_WORK[stage]} of {atoms:.3g} {kind} needs about {needed:.3g} GB of memory and {nodes} "
+            f"{here:.3g} GB: {remedy}{stop}")
 
 
 def _memory_taken(build: Estimate, stage: str) -> str | None:

@@ -10,7 +10,6 @@ from chromabuild.build.modified_bases import modified_bases
 from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
 from chromabuild.forcefield.rules import is_known
 from chromabuild.genome.chromosomes import Chromosome
-from chromabuild.genome.locus import load_locus
 from chromabuild.genome.methylation import MODIFIED
 from chromabuild.molecule.residues import PHOSPHATE
 from chromabuild.nucleosome.marks import octamer_recipes
@@ -51,7 +50,7 @@ def _check_ends(config: Settings) -> None:
 
 
 def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
-    """The same of a fibre."""
+    """The same of a fibre, before the work."""
     return check_modifications(config, fibre.chromosome, fibre.start, fibre.sequence, np.array(fibre.dyads),
                                fibre.missing)
 
@@ -61,12 +60,3 @@ def check_scaffold(config: Settings, scaffold: Scaffold) -> None:
     chromosome = Chromosome.of_table(scaffold.chromosome, config.locus.chromosome_names)
     check_modifications(config, chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(),
                         scaffold.dyad, scaffold.missing)
-
-
-def check_before_work(config: Settings) -> str:
-    """The same for the locus of the settings, where they ask for anything that could be a modification: the note."""
-    section = config.build
-    _check_ends(config)
-    if section.marks or section.methylation or section.variants or config.locus.missing_dimers:
-        return check_fibre(config, load_locus(config.locus, config.seed).fibre())[2]
-    return ""

@@ -64,6 +64,8 @@ class Estimate:
     solute_atoms: int
     box: tuple[float, float, float]
     box_from: str
+    least_extent: tuple[float, float, float]
+    """Edges of the upright box that the solute is sure to need."""
     atoms: int
     counts: dict[str, int]
     """Waters and ions."""
@@ -149,7 +151,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     proteins = [one.protein for one in complexes]
     solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
                                   config.build.five_prime == "phosphate")
-    vectors, source = planned_box(config, fibre, octamers, complexes, folded, stale)
+    vectors, source, least = planned_box(config, fibre, octamers, complexes, folded, stale)
     box = np.diag(vectors_of(vectors))
     counts = _counts_of_shards(config, vectors, solute, charge) or _solvent_counts(config, box, solute, charge)
     ions = sum(count for key, count in counts.items() if key != "water")
@@ -168,7 +170,8 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     return Estimate(
         base_pairs=len(fibre.sequence), nucleosomes=nucleosomes, solute_atoms=solute,
         box=tuple(round(float(edge), 1) for edge in box), box_from=source, shape=config.solvate.shape,
-        atoms=atoms, counts=counts, trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
+        least_extent=tuple(round(float(edge), 3) for edge in least), atoms=atoms, counts=counts,
+        trajectory_atoms=written, shards=shards, jobs=-(-shards // JOB_BRICKS),
         replicas=len(replicas),
         memory=_gigabytes(stage_memory(config, nucleosomes, solute, atoms, shards, threads, ranks)),
         # Frames of replicas that exchange are there by replica and by temperature.
@@ -259,20 +262,25 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
                  is_circular: bool = False, phosphate: bool = False) -> tuple[int, int]:
     """Atoms and net formal charge of DNA, histones and other proteins."""
-    names = residue_names()
-    strand = fibre.sequence
-    partner = "".join(COMPLEMENT[base] for base in reversed(strand))
-    five, three = ("", "") if is_circular else (PHOSPHATE if phosphate else "5", "3")
-    residues = [name for bases in (strand, partner)
-                for name in (f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}")]
-    if modified is not None:
-        for k in np.flatnonzero(modified):
-            residues[k] = residue_of_code(int(modified[k])) + residues[k][2:]
-    index = {name: k for k, name in enumerate(names)}
+    index = {name: k for k, name in enumerate(residue_names())}
     sizes = np.array([len(template.atoms) for template in residue_library().values()])
-    dna = np.array([index[name] for name in residues])
+    dna = np.array([index[name] for strand in strands_of(fibre, modified, is_circular, phosphate) for name in strand])
     residues = np.concatenate([dna, *(octamer.residue_template for octamer in octamers)])
     return int(sizes[residues].sum()), int(formal_charges()[residues].sum())
+
+
+def strands_of(fibre: Fibre, modified: np.ndarray | None, is_circular: bool, phosphate: bool) -> list[list[str]]:
+    """Residues of the library of both strands, each from its 5' end; ``modified`` as in ``Parts``, ``phosphate``: of
+    linear DNA at these ends."""
+    partner = "".join(COMPLEMENT[base] for base in reversed(fibre.sequence))
+    five, three = ("", "") if is_circular else (PHOSPHATE if phosphate else "5", "3")
+    found = [[f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}"]
+             for bases in (fibre.sequence, partner)]
+    if modified is not None:
+        for k in np.flatnonzero(modified):
+            strand, place = divmod(int(k), len(fibre.sequence))
+            found[strand][place] = residue_of_code(int(modified[k])) + found[strand][place][2:]
+    return found
 
 
 def _solvent_counts(config: Settings, box: np.ndarray, solute: int, charge: int) -> dict[str, int]:

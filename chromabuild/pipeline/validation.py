@@ -1,5 +1,6 @@
 """What settings and input files alone decide, checked before the work by the checks of the stages themselves."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,15 +11,19 @@ from chromabuild.base.settings import Settings, input_files
 
 if TYPE_CHECKING:
     from chromabuild.genome.locus import Locus
-    from chromabuild.nucleosome.octamer import Octamer
     from chromabuild.pipeline.plan import Parts
 
+WITH_ENSEMBLE = ("ensemble", "scaffold", "build", "clash", "relax", "solvate", "topology", "run")
+"""Stages whose settings and inputs can be wrong, and the ensemble."""
 
-def check_all(config: Settings) -> "tuple[Locus, Parts]":
-    """The locus of the settings and what is built on it. Raises BadInputError for the first thing that this or a later
-    stage refuses."""
+
+def check_all(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhere: bool = False
+              ) -> "tuple[Locus, Parts]":
+    """The locus of the settings and what is built on it. Raises BadInputError for the first thing that one of some
+    ``stages`` refuses, ResourceError for what is not installed; ``elsewhere``: the dynamics runs on another machine."""
     from chromabuild.genome.locus import load_locus
     from chromabuild.pipeline.ensemble.design import check_ensemble
+    from chromabuild.pipeline.limits import check_box
     from chromabuild.pipeline.plan import Parts
 
     locus = load_locus(config.locus, config.seed)
@@ -26,14 +31,17 @@ def check_all(config: Settings) -> "tuple[Locus, Parts]":
         for path in paths:
             if not Path(path).is_file():
                 raise BadInputError(f"{path} does not exist: correct `{key}` in the settings")
-    check_restraints(config, len(locus.nucleosomes))
     check_fibre_and_fold(config, locus)
-    check_settings(config)
-    check_ensemble(config)
+    check_settings(config, stages, elsewhere)
+    if "ensemble" in stages:
+        check_ensemble(config)
     parts = Parts.of(config, locus)
-    check_force_field(config, [*parts.octamers, *(one.protein for one in parts.complexes)])
+    if "run" in stages:
+        check_restraints(config, len(locus.nucleosomes), len(parts.complexes))
+    if {"relax", "topology", "run"} & set(stages):
+        check_force_field(config, parts)
     if config.solvate.edges:
-        check_box(config)
+        check_box(config.solvate.edges, config, stages)
     return locus, parts
 
 
@@ -52,9 +60,10 @@ def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
     return used.partly()
 
 
-def check_settings(config: Settings) -> None:
+def check_settings(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhere: bool = False) -> None:
     """Raises BadInputError for settings that contradict each other, or that the engine does not take, ResourceError for
-    an output folder that cannot be written."""
+    an output folder that cannot be written and an engine that is not there. ``stages``, ``elsewhere``: as for
+    ``check_all``."""
     from chromabuild.api import check_fold
     from chromabuild.clash.correct import check_settings as check_clash_settings
     from chromabuild.simulate.control_check import check_controls
@@ -63,10 +72,25 @@ def check_settings(config: Settings) -> None:
     check_fold(config)
     check_clash_settings(config.clash.mode, config.clash.threshold)
     check_controls(config)
+    if config.relax.enabled and "relax" in stages:
+        check_engine(1, "auto")
+    if "run" not in stages or elsewhere:
+        return
     if config.dynamics.engine == "openmm":
-        from chromabuild.simulate.openmm_platform import chosen_platform
+        from chromabuild.simulate.openmm_platform import check_platform
 
-        chosen_platform(config.dynamics)
+        check_platform(config.dynamics)
+    else:
+        check_engine(config.dynamics.ranks, config.dynamics.launcher)
+
+
+def check_engine(ranks: int, launcher: str) -> None:
+    """Raises ResourceError where the engine, or what starts it on so many ranks, is not installed."""
+    from chromabuild.simulate.executable import executable
+    from chromabuild.simulate.launcher import check_launcher
+
+    executable()
+    check_launcher(launcher, ranks)
 
 
 def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
@@ -93,48 +117,43 @@ def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
             raise BadInputError(f"locus.linking_number: {error}") from None
 
 
-def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
-    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build."""
+def check_force_field(config: Settings, parts: "Parts") -> None:
+    """Raises BadInputError where the force field of the settings does not know a residue or the water of the build, or
+    files of the user's have terms that a topology cannot hold."""
+    from itertools import pairwise
+
     import numpy as np
 
     from chromabuild.forcefield.rules import check_residues
-    from chromabuild.molecule.residues import PHOSPHATE, SOLVENT, residue_library, residue_names
+    from chromabuild.molecule.residues import SOLVENT, residue_names
     from chromabuild.molecule.water_models import WATER_MODELS
+    from chromabuild.pipeline.plan import strands_of
 
-    protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
-    nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")
-                   and not name.endswith(PHOSPHATE)]
-    solvent = SOLVENT | {"water": WATER_MODELS[config.solvate.water].residue}
-    check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *solvent.values()],
-                   config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
+    dynamics, water, names = config.dynamics, config.solvate.water, residue_names()
+    chains = strands_of(parts.fibre, parts.modified, config.locus.circular, config.build.five_prime == "phosphate")
+    for one in {id(one): one for one in (*parts.octamers, *(each.protein for each in parts.complexes))}.values():
+        ends = np.flatnonzero(np.diff(one.residue_chain)) + 1
+        chains += [[names[k] for k in one.residue_template[first:last].tolist()]
+                   for first, last in pairwise([0, *ends.tolist(), len(one.residue_chain)])]
+    solvent = SOLVENT | {"water": WATER_MODELS[water].residue}
+    check_residues([*(name for chain in chains for name in chain), *solvent.values()], dynamics.force_field,
+                   dynamics.force_field_files, water)
+    if dynamics.force_field_files:
+        from chromabuild.forcefield.assign import check_assignment
 
-
-def check_box(config: Settings) -> None:
-    """Raises BadInputError for a `solvate.box` that is too small or too large for whatever is put into it."""
-    import numpy as np
-
-    from chromabuild.pipeline.limits import box_below_cutoff
-    from chromabuild.solvate.ions import check_potential
-    from chromabuild.solvate.placement import check_edges
-
-    edges = np.rint(np.array(config.solvate.edges) * 1000)
-    check_edges(edges)
-    if config.solvate.ion_placement == "debye-hueckel":
-        check_potential(edges)
-    problem = box_below_cutoff(config.solvate.edges, config.dynamics)
-    if problem:
-        raise BadInputError(problem)
+        check_assignment(chains, dynamics.force_field, dynamics.force_field_files, water)
 
 
-def check_restraints(config: Settings, nucleosomes: int) -> None:
-    """Raises BadInputError for a restraint or an exchange of a group that a locus of so many nucleosomes has no atom
-    of."""
+def check_restraints(config: Settings, nucleosomes: int, proteins: int = 0) -> None:
+    """Raises BadInputError for a restraint or an exchange of a group that a locus of so many nucleosomes and other
+    proteins has no atom of."""
+    lacking = () if nucleosomes else tuple(group for group in NUCLEOSOME_GROUPS if group != "protein" or not proteins)
     for phase in config.simulate.chosen():
         solute = phase.exchange.solute if phase.exchange else None
-        if solute in NUCLEOSOME_GROUPS and nucleosomes == 0:
+        if solute in lacking:
             raise BadInputError(f"phase {phase.name} of simulate exchanges temperatures of {solute}, and the locus has "
                                 "no nucleosome: remove exchange.solute")
         for restraint in phase.restraints:
-            if restraint.group in NUCLEOSOME_GROUPS and nucleosomes == 0:
+            if restraint.group in lacking:
                 raise BadInputError(f"phase {phase.name} of simulate restrains {restraint.group}, and the locus has no "
                                     "nucleosome: remove the restraint")

@@ -28,14 +28,33 @@ def launched(program: Sequence[str], ranks: int, threads: int = 1, launcher: str
 
     Raises BadInputError for another launcher, ResourceError when it is not installed.
     """
+    launcher, where = _named(launcher)
+    if launcher == "auto":
+        launcher = "srun" if _srun_works(program[0], ranks, threads) else "mpirun"
+    return _command(launcher, where, program, ranks, threads, variables)
+
+
+def check_launcher(launcher: str, ranks: int) -> None:
+    """Raise what ``launched`` would, where no trial in a batch job is needed to know it."""
+    launcher, where = _named(launcher)
+    if launcher != "auto" or "SLURM_JOB_ID" not in os.environ:
+        _command("mpirun" if launcher == "auto" else launcher, where, ["chromamd"], ranks, 1, ())
+
+
+def _named(launcher: str) -> tuple[str, str]:
+    """What ``auto`` stands for, and what names it."""
     where = "dynamics.launcher"
     if launcher == "auto" and os.environ.get(VARIABLE):
         launcher, where = os.environ[VARIABLE], f"the environment variable {VARIABLE}"
     problem = launcher_problem(launcher)
     if problem:
         raise BadInputError(f"{where} {launcher!r} {problem}")
-    if launcher == "auto":
-        launcher = "srun" if _srun_works(program[0], ranks, threads) else "mpirun"
+    return launcher, where
+
+
+def _command(launcher: str, where: str, program: Sequence[str], ranks: int, threads: int, variables: Sequence[str]
+             ) -> list[str]:
+    """The command line of a launcher that is known by now."""
     if launcher == "mpirun":
         return [*(_mpirun(ranks, variables) if ranks > 1 else []), *program]
     if launcher == "srun":

@@ -49,6 +49,13 @@ def chosen_platform(dynamics: DynamicsSection, threads: int | None = None) -> Ch
     return _on(dynamics.platform, dynamics, threads)
 
 
+def check_platform(dynamics: DynamicsSection) -> None:
+    """Raise BadInputError where the platform of the settings is not here, or its device does not work."""
+    platform = chosen_platform(dynamics)
+    if dynamics.platform in ON_GPUS:
+        _context_of_one(platform)
+
+
 def context_on(platform: ChosenPlatform, system: openmm.System, integrator: openmm.Integrator,
                printed_to: int = 2) -> openmm.Context:
     """A context on the platform; what OpenMM prints goes to a file descriptor, by default that of standard error.
@@ -105,12 +112,17 @@ def _on(name: str, dynamics: DynamicsSection, threads: int | None) -> ChosenPlat
 
 def _works(platform: ChosenPlatform) -> bool:
     """Whether the platform finds a device that is no CPU: what OpenCL makes of one is slower than OpenMM's own."""
-    system = openmm.System()
-    system.addParticle(1.0)
     try:
-        with open(os.devnull, "wb") as nowhere:
-            context = context_on(platform, system, openmm.VerletIntegrator(0.001), nowhere.fileno())
+        context = _context_of_one(platform)
     except BadInputError:
         return False
     return platform.name != "OpenCL" or not any(
         word in context.getPlatform().getPropertyValue(context, "OpenCLPlatformName") for word in _OPENCL_ON_CPUS)
+
+
+def _context_of_one(platform: ChosenPlatform) -> openmm.Context:
+    """A context of one particle. Raises BadInputError."""
+    system = openmm.System()
+    system.addParticle(1.0)
+    with open(os.devnull, "wb") as nowhere:
+        return context_on(platform, system, openmm.VerletIntegrator(0.001), nowhere.fileno())

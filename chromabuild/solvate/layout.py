@@ -24,6 +24,7 @@ from chromabuild.solvate.ions import (
     choose_slots,
     debye_length,
     ion_counts,
+    no_room,
     potential,
     slot_priorities,
 )
@@ -143,11 +144,6 @@ def _limit(share: float) -> np.uint64:
     return np.uint64(min(share, 1.0) * float(2**64 - 2048))
 
 
-def _refuse(found: int, wanted: int) -> BadInputError:
-    return BadInputError(f"there is room for {found} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
-                         f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
-
-
 def _uniform_ions(tiling: Tiling, far_bits: np.ndarray, seed: int, wanted: dict[str, int]) -> dict[str, np.ndarray]:
     """Slots of the ions, in order of priority, from the slots that are far from the solute.
 
@@ -162,7 +158,7 @@ def _uniform_ions(tiling: Tiling, far_bits: np.ndarray, seed: int, wanted: dict[
         slots, priority = _candidates(tiling, far_bits, seed, 0, _limit(share))
         chosen = slots[choose_slots(priority, tiling.oxygens(slots), tiling.vectors, total)]
         if len(chosen) < total and share >= 1:
-            raise _refuse(len(chosen), total)
+            raise no_room(len(chosen), total)
         share *= 2
     ends = np.cumsum(list(wanted.values()))
     return dict(zip(wanted, np.split(chosen, ends[:-1]), strict=True))
@@ -190,7 +186,7 @@ def _attracted_ions(placed: PlacedSolute, tiling: Tiling, far_bits: np.ndarray, 
             position = tiling.oxygens(slots[near])
             chosen = choose_slots(rank[near], position, tiling.vectors, wanted[key], occupied)
             if len(chosen) < wanted[key] and share >= 40 * LARGEST_WEIGHT:
-                raise _refuse(sum(map(len, result.values())) + len(chosen), sum(wanted.values()))
+                raise no_room(sum(map(len, result.values())) + len(chosen), sum(wanted.values()))
             if len(chosen) == wanted[key]:
                 result[key] = slots[near[chosen]]
                 occupied = np.concatenate([occupied, position[chosen]])

@@ -318,18 +318,16 @@ def _choose_box(solute: _Measured, section: SolvateSection) -> tuple[np.ndarray,
         # padding at least.
         apart = (solute.width + 2000 * section.padding) / np.linalg.norm(directions_of(section), axis=1)
         box = leaning_box(section.shape, float(apart.max()))
-        check_box(box)
+        check_filling(box)
         middle = box.sum(axis=0) // 2
         return box, middle - (solute.lower + solute.upper) // 2
     if section.edges is None:
         box = extent + 2 * round(section.padding * 1000)
     else:
         box = np.rint(np.array(section.edges) * 1000).astype(np.int64)
-    check_box(box)
-    if section.edges is not None and (extent >= box).any():
-        axis = int(np.argmax(extent - box))
-        raise BadInputError(f"solvate.box = {section.edges[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
-                            f"({extent[axis] / 1000:.3f} A): give a larger box or leave it empty")
+    check_filling(box)
+    if section.edges is not None:
+        check_room(extent / 1000, section)
     return box, (box - extent) // 2 - solute.lower
 
 
@@ -359,7 +357,7 @@ def straight_in(position: np.ndarray, box: np.ndarray) -> np.ndarray:
     return np.minimum(np.floor(np.stack([x, y, z], axis=1)), np.diag(vectors) - 1).astype(np.int64)
 
 
-def check_box(box: np.ndarray) -> None:
+def check_filling(box: np.ndarray) -> None:
     """Raises BadInputError for a box, (3,) edges or (3, 3) vectors, 0.001 angstrom, that water cannot fill."""
     vectors = vectors_of(box)
     check_edges(np.diag(vectors))
@@ -370,6 +368,15 @@ def check_box(box: np.ndarray) -> None:
             raise BadInputError(f"a box whose images are {vectors[0, 0] / 1000:.0f} A apart reaches to coordinates of "
                                 f"{lowest / 1000:.0f} A, and columns of PDB files begin at -999.999: use a smaller "
                                 "padding, or leave solvate.box empty")
+
+
+def check_room(extent: np.ndarray, section: SolvateSection) -> None:
+    """Raises BadInputError for a `solvate.box` that a solute of this extent (3,), angstrom, does not go into."""
+    box = np.array(section.edges)
+    if (extent >= box).any():
+        axis = int(np.argmax(extent - box))
+        raise BadInputError(f"solvate.box = {box[axis]:g} A along {'xyz'[axis]} is smaller than the solute "
+                            f"({extent[axis]:.3f} A): give a larger box or leave it empty")
 
 
 def check_edges(box: np.ndarray) -> None:

@@ -17,7 +17,7 @@ from chromabuild.forcefield.charmm import charmm_recipe
 from chromabuild.forcefield.modified_residues import analogy_note, check_parameters, force_fields_with
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import modifications, residue_library
-from chromabuild.pipeline.parameters import check_before_work
+from chromabuild.pipeline.plan import Parts
 from chromabuild.solvate.ions import formal_charges
 
 KNOWN = [name for name in modifications() if force_fields_with(name) and not residue_library()[name].link]
@@ -120,7 +120,7 @@ def test_phosphates_of_ends_are_refused_elsewhere(tmp_path):
     settings = {"locus": {"fasta": str(tmp_path / "g.fa"), "nucleosomes": None}, "build": {"five_prime": "phosphate"}}
     with pytest.raises(BadInputError, match="amber14 has no parameters for build.five_prime = phosphate: set dynamics."
                                             "force_field to charmm36m or charmm36m-analogy, or build.five_prime"):
-        check_before_work(Settings.model_validate(settings))
+        Parts.of(Settings.model_validate(settings))
 
 
 def test_acetyl_lysine_is_that_of_toppar(molecules):

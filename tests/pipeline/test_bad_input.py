@@ -174,9 +174,13 @@ def scaffold(tmp_path_factory):
     ("build", "build.template=locus.fa", 3),
     ("solvate", "solvate.box=[300,300,10]", 3),
     ("solvate", "solvate.box=[1.0e+7,300,300]", 3),
-    ("all", "solvate.box=[900,900,20.5]", 6),
-    ("all --set solvate.box=[900,900,900]", "dynamics.cutoff=449", 6),
-    ("all --set solvate.box=[900,900,900] --set dynamics.engine=openmm", "dynamics.cutoff=451", 6),
+    ("all", "solvate.box=[900,900,20.5]", 3),
+    ("all --set solvate.box=[900,900,900]", "dynamics.cutoff=449", 3),
+    ("all --set solvate.box=[900,900,900] --set dynamics.engine=openmm", "dynamics.cutoff=451", 3),
+    ("all", "dynamics.pme_spacing=30", 3),
+    ("all --set locus.nucleosomes=",
+     'simulate.phases=[{name: p, steps: 1, restraints: [{group: tails, constant: 1}]}]', 3),
+    ("all --set dynamics.force_field=charmm36m", "solvate.water=spce", 3),
 ])
 def test_validate_says_what_a_later_stage_would(scaffold, stage, setting, code):
     """The same sentence, before the work."""

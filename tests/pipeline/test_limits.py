@@ -20,6 +20,7 @@ from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory, sha
 from chromabuild.pipeline.plan import estimate
 from chromabuild.pipeline.stages import RunPart
 from chromabuild.pipeline.stages.run import asked
+from chromabuild.simulate import executable, launcher
 from chromabuild.simulate.protocol import plan_phases
 
 Usage = namedtuple("Usage", "total used free")
@@ -35,9 +36,9 @@ def said_by_plan(settings, *arguments):
     return next(iter(json.loads(result.stdout)["obstacles"]), None)
 
 
-def refused(settings, *arguments):
+def refused(settings, *arguments, code=6):
     result = run(settings, *arguments)
-    assert result.exit_code == 6, result.output
+    assert result.exit_code == code, result.output
     return result.stderr.strip().splitlines()[-1].removeprefix("chromabuild: ")
 
 
@@ -100,10 +101,10 @@ def test_formats(settings, monkeypatch):
     monkeypatch.setattr(limits.shutil, "disk_usage", lambda path: Usage(1e18, 0, 1e18))
     large = ("--set", "solvate.box=[2000,2000,2000]", "--set", "simulate.protocol=demo",
              "--set", "dynamics.trajectory_selection=all")
-    sentence = said_by_plan(settings, *large)
+    sentence = refused(settings, "plan", *large, code=3)
     assert re.match(r"dynamics\.trajectory_selection = all is 7\d\d,\d+,\d+ atoms and a DCD file holds at most "
                     r"536,870,911: choose solute-and-ions, or solute$", sentence)
-    assert refused(settings, "all", *large) == sentence
+    assert refused(settings, "all", *large, code=3) == refused(settings, "validate", *large, code=3) == sentence
     assert said_by_plan(settings, *large[:4]) is None
 
 
@@ -187,7 +188,7 @@ def test_the_remedy_is_that_of_the_cause(settings, monkeypatch, keys, told):
     """Padding, a loose box, a wide sphere or the locus, whichever has made it large; and it does what it says."""
     monkeypatch.setattr(limits, "memory_here", lambda: 0.6e9)
     config = load_config(settings, keys)
-    found = limits.obstacles(estimate(config, 1), config, ["run"], 1)
+    found = [str(one) for one in limits.obstacles(estimate(config, 1), config, ["run"], 1)]
     assert re.search(told, found[0]), found
     if " set " in found[0].partition("(")[0]:
         after = {key: None if value == "(empty)" else value for key, value in
@@ -201,10 +202,10 @@ def test_what_the_program_itself_takes_is_told(settings, monkeypatch):
     build = estimate(config, 1)
     monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
     sentence, = limits.obstacles(build, config, ["build"], 1)
-    assert "GB: give it more (of which the program itself takes 0.21 GB), or stop before it" in sentence
+    assert "GB: give it more (of which the program itself takes 0.21 GB), or stop before it" in str(sentence)
     monkeypatch.setattr(limits, "memory_here", lambda: 0.22e9)
     sentence, = limits.obstacles(build, config, ["build"], 1)
-    fit = float(re.search(r"about (\S+) atoms fit", sentence)[1])
+    fit = float(re.search(r"about (\S+) atoms fit", str(sentence))[1])
     assert preparation_memory(4, int(fit), 0, 1, 0.0)["build"] == pytest.approx(0.22e9, rel=0.01)
 
 
@@ -215,7 +216,7 @@ def test_fewer_threads_are_a_remedy(settings, monkeypatch):
     found = limits.obstacles(estimate(config, 64), config, ["solvate"], 64)
     assert not found  # few bricks: one process writes them
     config.solvate.brick_edge = 20
-    assert re.search("use --threads 3", limits.obstacles(estimate(config, 64), config, ["solvate"], 64)[0])
+    assert re.search("use --threads 3", str(limits.obstacles(estimate(config, 64), config, ["solvate"], 64)[0]))
 
 
 def test_large_bricks_are_a_cause(settings, monkeypatch):
@@ -224,7 +225,7 @@ def test_large_bricks_are_a_cause(settings, monkeypatch):
     found = [limits.obstacles(estimate(config, 1), config, ["solvate"], 1) for config in
              (load_config(settings, {"solvate.brick_edge": edge}) for edge in (100, 200))]
     assert not found[0]
-    assert re.search(r"GB: lower solvate\.brick_edge = 200 A \(100 is common\), or stop", found[1][0])
+    assert re.search(r"GB: lower solvate\.brick_edge = 200 A \(100 is common\), or stop", str(found[1][0]))
 
 
 def test_dynamics_that_would_not_end(settings, monkeypatch):
@@ -265,6 +266,59 @@ def test_memory_that_other_programs_have(settings, monkeypatch):
                        r"this machine 0\.1 GB are free: end other programs, or wait"):
         ask.refuse_alone(config, "build", 1)
     assert limits.refuse(config, ("build", "clash"), 1)
+
+
+def test_what_runs_elsewhere_is_measured_there(settings, monkeypatch, tmp_path):
+    """Ranks, memory and launcher of a cluster, on a machine that has none of them; what is built here is not."""
+    meant = ("--set", "dynamics.ranks=512", "--set", "dynamics.launcher=no-such-launcher -n {ranks} {program}")
+    assert "no-such-launcher, which dynamics.launcher names" in refused(settings, "validate", *meant)
+    monkeypatch.setattr(limits, "memory_here", lambda: 1e9)
+    many = ("--set", "dynamics.ranks=512")
+    assert "lower dynamics.ranks = 512 to" in refused(settings, "validate", *many)
+    assert "`chromabuild validate --machine NAME --nodes N`" in refused(settings, "all", *many)
+    for elsewhere in (("--machine", "infiniband", "--nodes", "16"), ("--until", "topology")):
+        result = run(settings, "validate", *meant, *elsewhere)
+        assert result.exit_code == 0, result.output
+    too_many = ("--set", "dynamics.ranks=99999", "--machine", "infiniband", "--nodes", "1")
+    sentence = refused(settings, "validate", *too_many)
+    assert re.search(r"and a node of .* has \d+ GB: lower dynamics.ranks = 99,999 to the \d+ cores that are there",
+                     sentence), sentence
+    assert f"not there: {sentence}" in run(settings, "plan", *too_many).stdout
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.2e9)
+    assert "building the solute of" in refused(settings, "validate", "--machine", "infiniband")
+
+
+def test_what_is_not_installed_is_missed_before_the_work(settings, monkeypatch):
+    """The engine and mpirun, of a build that needs them."""
+    monkeypatch.setattr(executable, "_NAMES", {"mixed": "no-engine"})
+    sentence = refused(settings, "validate")
+    assert "no-engine is missing: install" in sentence
+    assert refused(settings, "all") == sentence
+    assert run(settings, "validate", "--until", "topology").exit_code == 0
+    monkeypatch.undo()
+    monkeypatch.setattr(launcher.shutil, "which", lambda name: None)
+    launcher._installed_mpirun.cache_clear()
+    assert "mpirun was not found" in refused(settings, "validate", "--set", "dynamics.ranks=2")
+    assert run(settings, "validate").exit_code == 0
+
+
+@pytest.mark.parametrize(("keys", "told"), [
+    ({"solvate.padding": 0.01}, "needs box edges of 21 A"),
+    ({"solvate.ion_placement": "debye-hueckel"}, "is too short for ions by the potential of the solute"),
+    ({"solvate.box": [60, 60, 60]}, "is smaller than the solute"),
+    ({"solvate.salt": 6}, "there is room for"),
+])
+def test_a_box_in_doubt_is_known_from_a_fold(tmp_path, keys, told):
+    """Of DNA that is folded in a moment: `validate`, `plan` and `all` refuse alike, and nothing is written."""
+    (tmp_path / "locus.fa").write_text(">chr1\nACGTTGCATGGATCCAACGTTGCATGGATCCA\n")
+    path = tmp_path / "locus.yaml"
+    path.write_text(json.dumps({"locus": {"nucleosomes": None}, "scaffold": {"sweeps": 1}}))
+    words = [word for key, value in keys.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    sentence = refused(path, "validate", *words, code=3)
+    assert told in sentence
+    assert refused(path, "all", "--threads", "1", *words, code=3) == sentence
+    assert told in refused(path, "plan", *words, code=3)
+    assert not (tmp_path / "results").exists()
 
 
 def test_limits_of_control_groups(tmp_path, monkeypatch):
