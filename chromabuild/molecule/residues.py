@@ -22,8 +22,12 @@ last, and only where there is some."""
 SITE = "EP"
 """In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 
+POLYAMINES = {"SPM": 4, "SPD": 3}
+"""Spermine and spermidine, and their charge."""
 PHOSPHATE = "5P"
 """What the library's name of a nucleotide ends in that begins a strand with a phosphate."""
+PHOSPHATE_3 = "3P"
+"""And of one that ends a strand with a phosphate beyond its own."""
 
 
 @dataclass(frozen=True)

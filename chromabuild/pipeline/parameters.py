@@ -12,7 +12,7 @@ from chromabuild.forcefield.rules import is_known
 from chromabuild.genome.chromosomes import Chromosome
 from chromabuild.genome.locus import load_locus
 from chromabuild.genome.methylation import MODIFIED
-from chromabuild.molecule.residues import PHOSPHATE
+from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.recipe import OctamerRecipe
 from mesoscale.fibre import Fibre, MissingDimer
@@ -42,12 +42,13 @@ def check_modifications(config: Settings, chromosome: str, start: int, sequence:
 
 def _check_ends(config: Settings) -> None:
     """Raise BadInputError for phosphates at the ends of DNA that the force field has no parameters for."""
-    dynamics, residue = config.dynamics, f"DA{PHOSPHATE}"
-    if config.build.five_prime == "phosphate" and not config.locus.circular and not is_known(
-            residue, dynamics.force_field, dynamics.force_field_files):
-        raise BadInputError(f"force field {dynamics.force_field} has no parameters for build.five_prime = phosphate: "
-                            f"set dynamics.force_field to {' or '.join(force_fields_with(residue))}, or "
-                            "build.five_prime to hydroxyl")
+    dynamics = config.dynamics
+    for key, end in (("five_prime", PHOSPHATE), ("three_prime", PHOSPHATE_3)):
+        if getattr(config.build, key) == "phosphate" and not config.locus.circular and not is_known(
+                f"DA{end}", dynamics.force_field, dynamics.force_field_files):
+            raise BadInputError(f"force field {dynamics.force_field} has no parameters for build.{key} = phosphate: "
+                                f"set dynamics.force_field to {' or '.join(force_fields_with(f'DA{end}'))}, or "
+                                f"build.{key} to hydroxyl")
 
 
 def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:

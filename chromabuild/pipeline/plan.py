@@ -16,11 +16,11 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.machine import nodes_here
-from chromabuild.base.settings import Settings
+from chromabuild.base.settings import BuildSection, Settings
 from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import Locus, load_locus
-from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3, residue_library, residue_names
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
@@ -135,8 +135,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     parts = parts or Parts.of(config)
     fibre, octamers, complexes = parts.fibre, parts.octamers, parts.complexes
     proteins = [one.protein for one in complexes]
-    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
-                                  config.build.five_prime == "phosphate")
+    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular, config.build)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
@@ -248,12 +247,13 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
 
 
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
-                 is_circular: bool = False, phosphate: bool = False) -> tuple[int, int]:
+                 is_circular: bool, build: BuildSection) -> tuple[int, int]:
     """Atoms and net formal charge of DNA, histones and other proteins."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
-    five, three = ("", "") if is_circular else (PHOSPHATE if phosphate else "5", "3")
+    five, three = ("", "") if is_circular else (PHOSPHATE if build.five_prime == "phosphate" else "5",
+                                                PHOSPHATE_3 if build.three_prime == "phosphate" else "3")
     residues = [name for bases in (strand, partner)
                 for name in (f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}")]
     if modified is not None:

@@ -89,12 +89,12 @@ def check_force_field(config: Settings, octamers: "list[Octamer]") -> None:
     import numpy as np
 
     from chromabuild.forcefield.rules import check_residues
-    from chromabuild.molecule.residues import PHOSPHATE, SOLVENT, residue_library, residue_names
+    from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3, SOLVENT, residue_library, residue_names
     from chromabuild.molecule.water_models import WATER_MODELS
 
     protein = np.unique(np.concatenate([np.zeros(0, dtype=int), *(one.residue_template for one in octamers)]))
     nucleotides = [name for name, one in residue_library().items() if one.pdb_name in ("DA", "DC", "DG", "DT")
-                   and not name.endswith(PHOSPHATE)]
+                   and not name.endswith((PHOSPHATE, PHOSPHATE_3))]
     solvent = SOLVENT | {"water": WATER_MODELS[config.solvate.water].residue}
     check_residues([*nucleotides, *(residue_names()[k] for k in protein.tolist()), *solvent.values()],
                    config.dynamics.force_field, config.dynamics.force_field_files, config.solvate.water)
