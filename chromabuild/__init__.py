@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
     from chromabuild.analysis.solvent_analysis import SolventAnalysis
     from chromabuild.api import (
+        add_bound_ions,
         add_solvent,
         assign_force_field,
         build_solute,
@@ -72,6 +73,7 @@ __all__ = [
     "SolventAnalysis",
     "Topology",
     "__version__",
+    "add_bound_ions",
     "add_solvent",
     "assign_force_field",
     "build_solute",

@@ -157,6 +157,9 @@ class SolvateSection(Section):
     calcium_chloride: Concentration = Field(0.0, description="CaCl2 beyond neutrality, mol/L")
     counterion: Literal["sodium", "potassium", "magnesium", "calcium"] = Field("sodium", description="what neutralises a negative solute (a positive one: chloride)")
     ion_placement: Literal["uniform", "debye-hueckel"] = Field("uniform", description="ions anywhere in the water, or drawn with the weight of the solute's Debye-Hueckel potential: cations near DNA")
+    magnesium_hexahydrates: float = Field(0.0, ge=0, le=1, description="Mg(H2O)6 for each phosphate of the DNA: octahedra of six waters that are bound to its free oxygens (outer sphere), beside the magnesium of magnesium_chloride and counterion, which is placed like all ions")
+    spermine: float = Field(0.0, ge=0, le=1, description="spermine (+4) for each phosphate of the DNA, placed beside it; with force fields that describe it by analogy")
+    spermidine: float = Field(0.0, ge=0, le=1, description="spermidine (+3) for each phosphate of the DNA, in the same way")
     brick_edge: float = Field(100.0, ge=15, le=200, description="target edge of a brick (one shard), angstrom")
     compress: bool = Field(True, description="write .pdb.zst instead of .pdb")
 

@@ -39,17 +39,18 @@ class SolventKind:
 
 
 def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: np.ndarray, solute: np.ndarray,
-                 distance: float) -> list[SolventKind]:
+                 distance: float, behind: int = 0) -> list[SolventKind]:
     """Waters and ions whose first atom is within a ``distance`` of one of ``solute`` (n, 3), in the image next to it.
 
-    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges. One block of molecules is in memory.
+    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges. ``behind``: atoms of the system that
+    belong to its solute, and are none of these. One block of molecules is in memory.
     """
     tree = cKDTree(np.mod(solute, box), boxsize=box)
 
     def near(wanted: int) -> Iterator[np.ndarray]:
         real = topology.templates[wanted].mass > 0
         for t, first, count in molecule_blocks(topology):
-            if t != wanted:
+            if t != wanted or first < behind:
                 continue
             block = position[first:first + count * len(real)].reshape(count, -1, 3)
             apart, nearest = tree.query(np.mod(block[:, 0], box), distance_upper_bound=distance)

@@ -77,7 +77,7 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     topology is not ``net_charge``.
     """
     molecules = _distinct_molecules(solute) if solute is not None else []
-    runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
+    runs = _runs(_molecule_order(solute, molecules), molecules) if solute is not None else []
     solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,
                 WATER_SEGMENT if key == "water" else name, counts[key])
                for key, name in SOLVENT.items() if counts.get(key, 0)]
@@ -93,8 +93,11 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
         templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm, of_link))
+    lone = {molecule.residues[0]: k for k, molecule in enumerate(molecules) if molecule.is_lone}
     for residue, name, segid, count in solvent:
-        runs.append((len(templates), count))
+        runs.append((lone.get(residue, len(templates)), count))
+        if residue in lone:
+            continue
         molecule = _Molecule(name, [residue], np.array([1]), [segid])
         templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm))
     own = list(lj_types.number)
@@ -137,6 +140,11 @@ class _Molecule:
     links: tuple[tuple[int, int], ...] = ()
     """Residues that a bond of a side chain joins, the earlier first."""
 
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is a water or an ion, as there are more of in the solvent."""
+        return len(self.residues) == 1 and _is_solvent(self.residues[0])
+
     def link_kinds(self) -> list[LinkKind]:
         """Of each of its links."""
         ends = [*(k - 1 for k in self.first[1:]), len(self.residues) - 1]
@@ -163,10 +171,28 @@ def _molecules_of(solute: Solute) -> list[tuple[int, int, _Key]]:
     for (a, _), pair in zip(chain, solute.links, strict=True):
         m = int(np.searchsorted(starts, a, side="right")) - 1
         own.setdefault(m, []).append(tuple(sorted(k - int(first[starts[m]]) for k in pair)))
+    solvent = np.array([_is_solvent(name) for name in residue_names()])
+    lone = (np.diff(first) == 1) & solvent[solute.residue_template[first[:-1]]]
     return [(a, b, (solute.residue_template[first[a]:first[b]].tobytes(),
-                    solute.residue_number[first[a]:first[b]].tobytes(), a in solute.circular,
+                    b"" if b == a + 1 and lone[a] else solute.residue_number[first[a]:first[b]].tobytes(),
+                    a in solute.circular,
                     tuple((first[a:b] - first[a]).tolist()), tuple(sorted(own.get(m, ())))))
             for m, (a, b) in enumerate(pairwise(starts))]
+
+
+def _is_solvent(residue: str) -> bool:
+    return residue_library()[residue].kind in ("water", "ion")
+
+
+def _runs(order: list[int], molecules: list[_Molecule]) -> list[tuple[int, int]]:
+    """Template and count of each run; copies of a water or an ion that follow each other are one."""
+    runs: list[tuple[int, int]] = []
+    for template in order:
+        if runs and runs[-1][0] == template and molecules[template].is_lone:
+            runs[-1] = template, runs[-1][1] + 1
+        else:
+            runs.append((template, 1))
+    return runs
 
 
 def _molecule_order(solute: Solute, molecules: list[_Molecule]) -> list[int]:
@@ -195,6 +221,9 @@ def _distinct_molecules(solute: Solute) -> list[_Molecule]:
             segids=[solute.segment_name[s] for s in solute.residue_segment[part]],
             circular=a in solute.circular, first=key[3], links=key[4],
         )
+        if found[key].is_lone:  # as in the solvent
+            found[key].numbers = np.array([1])
+            found[key].segids = [WATER_SEGMENT if residue_library()[found[key].residues[0]].kind == "water" else base]
     return list(found.values())
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.machine import nodes_here
-from chromabuild.base.settings import BuildSection, Settings
+from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import Locus, load_locus
@@ -40,6 +40,7 @@ from chromabuild.simulate.relaxation import relax_phases
 from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.simulate.tuning import TRIED_LAYOUTS, candidates, cores_of_run, nothing_to_choose, step_settings
 from chromabuild.solvate import brick_grid
+from chromabuild.solvate.bound_ions import sizes_and_charge, wanted_ions
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
 from mesoscale.fibre import Fibre
@@ -135,7 +136,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     parts = parts or Parts.of(config)
     fibre, octamers, complexes = parts.fibre, parts.octamers, parts.complexes
     proteins = [one.protein for one in complexes]
-    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular, config.build)
+    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config)
     if config.solvate.box:
         box, source = np.array(config.solvate.box), "the settings"
     else:
@@ -247,13 +248,14 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
 
 
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
-                 is_circular: bool, build: BuildSection) -> tuple[int, int]:
-    """Atoms and net formal charge of DNA, histones and other proteins."""
+                 config: Settings) -> tuple[int, int]:
+    """Atoms and net formal charge of DNA, histones and other proteins, and of ions at phosphates."""
     names = residue_names()
     strand = fibre.sequence
     partner = "".join(COMPLEMENT[base] for base in reversed(strand))
-    five, three = ("", "") if is_circular else (PHOSPHATE if build.five_prime == "phosphate" else "5",
-                                                PHOSPHATE_3 if build.three_prime == "phosphate" else "3")
+    build = config.build
+    five, three = ("", "") if config.locus.circular else (PHOSPHATE if build.five_prime == "phosphate" else "5",
+                                                          PHOSPHATE_3 if build.three_prime == "phosphate" else "3")
     residues = [name for bases in (strand, partner)
                 for name in (f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}")]
     if modified is not None:
@@ -263,7 +265,9 @@ def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | N
     sizes = np.array([len(template.atoms) for template in residue_library().values()])
     dna = np.array([index[name] for name in residues])
     residues = np.concatenate([dna, *(octamer.residue_template for octamer in octamers)])
-    return int(sizes[residues].sum()), int(formal_charges()[residues].sum())
+    phosphates = sum("P" in residue_library()[names[k]].index for k in dna.tolist())
+    bound = sizes_and_charge(wanted_ions(config.solvate, phosphates), config.solvate)
+    return int(sizes[residues].sum()) + bound[0], int(formal_charges()[residues].sum()) + bound[1]
 
 
 def _solvent_counts(config: Settings, box: np.ndarray, solute: int, charge: int) -> dict[str, int]:

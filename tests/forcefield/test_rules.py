@@ -22,7 +22,7 @@ from chromabuild.simulate.openmm_engine import nonbonded_options
 
 @pytest.mark.parametrize("force_field", FORCE_FIELDS)
 def test_every_unmodified_residue_is_known(force_field):
-    """CHARMM has ions for its own three-point water alone, AMBER no phosphates at 3' ends; polyamines are by analogy."""
+    """CHARMM has ions for its own three-point water alone, AMBER no 3'-phosphates; polyamines are by analogy."""
     unknown = [name for name, one in residue_library().items()
                if not one.modification and not is_known(name, force_field)]
     form = FORCE_FIELDS[force_field]
