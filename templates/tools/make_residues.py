@@ -3,7 +3,7 @@
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
 so that a solute written in this order is matched by the force field without renaming. Modified residues are made of
 their parents by templates/modified_residues.json. HOH4, behind them so that the numbers of others in files stay, is the
-water of opc.xml, with a massless site. Run it only to add residues:
+water of opc.xml, with a massless site; spermine and spermidine are chains of their own. Run it only to add residues:
 
     python templates/tools/make_residues.py
 """

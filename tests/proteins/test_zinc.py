@@ -114,13 +114,14 @@ def test_amber_has_an_ion_of_the_water_and_thiolates(solute, force_field):
 
 
 def test_the_site_holds_in_dynamics(solute, tmp_path):
-    """A tenth of a picosecond without water from 50 to 310 K in CHARMM: S-Zn and N-Zn within 0.25 of their lengths."""
+    """A tenth of a picosecond without water from 50 to 310 K in CHARMM: S-Zn and N-Zn within 0.4 of their lengths, three
+    deviations of a bond of 20 kcal/mol/angstrom^2 at that temperature."""
     settings = Settings.model_validate({"relax": {"enabled": True, "minimise_steps": 50, "length": "100 fs"},
                                         "dynamics": {"force_field": "charmm36m"}})
     moved, _ = relax(solute, settings, tmp_path, 1, lambda *_: None)
     after = lengths(moved)
-    assert after["SG"] == pytest.approx([2.32, 2.32], abs=0.25)
-    assert [*after["NE2"], *after["ND1"]] == pytest.approx([2.07, 2.07], abs=0.25)
+    assert after["SG"] == pytest.approx([2.32, 2.32], abs=0.4)
+    assert [*after["NE2"], *after["ND1"]] == pytest.approx([2.07, 2.07], abs=0.4)
 
 
 def test_ligands_that_cannot_be_built_are_refused(structure, tmp_path):
