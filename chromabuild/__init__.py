@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chromabuild.analysis.solvent_analysis import SolventAnalysis
     from chromabuild.analysis.structure_analysis import StructureAnalysis
     from chromabuild.api import (
+        add_bound_ions,
         add_solvent,
         assign_force_field,
         build_solute,
@@ -75,6 +76,7 @@ __all__ = [
     "StructureAnalysis",
     "Topology",
     "__version__",
+    "add_bound_ions",
     "add_solvent",
     "assign_force_field",
     "build_solute",
@@ -93,8 +95,8 @@ _HOME = {
     "chromabuild.analysis.nucleosome_analysis": ("NucleosomeAnalysis",),
     "chromabuild.analysis.solvent_analysis": ("SolventAnalysis",),
     "chromabuild.analysis.structure_analysis": ("StructureAnalysis",),
-    "chromabuild.api": ("add_solvent", "assign_force_field", "build_solute", "fold", "relax_solute", "remove_clashes",
-                        "run_dynamics"),
+    "chromabuild.api": ("add_bound_ions", "add_solvent", "assign_force_field", "build_solute", "fold", "relax_solute",
+                        "remove_clashes", "run_dynamics"),
     "chromabuild.base.errors": ("ChromabuildError",),
     "chromabuild.base.settings": ("Settings",),
     "chromabuild.clash.report": ("ClashReport",),

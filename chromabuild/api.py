@@ -267,6 +267,24 @@ def relax_solute(solute: "Solute", folder: str | Path, settings: Settings | None
     return relax(solute, settings, Path(folder), thread_count(threads), progress)
 
 
+def add_bound_ions(solute: "Solute", settings: Settings | None = None, *, seed: int | None = None,
+                   magnesium_hexahydrates: float | None = None, spermine: float | None = None,
+                   spermidine: float | None = None) -> "tuple[Solute, Summary]":
+    """A new solute with ions at the phosphates of its DNA, and how many of each; the last step before water.
+
+    ``magnesium_hexahydrates``, ``spermine`` and ``spermidine``, for each phosphate, replace those of section
+    ``solvate``, whose water model the hexahydrates have.
+
+    Raises BadInputError where not all of them find room.
+    """
+    from chromabuild.solvate.bound_ions import with_bound_ions
+
+    keys = {"magnesium_hexahydrates": magnesium_hexahydrates, "spermine": spermine, "spermidine": spermidine}
+    settings = changed(settings, "solvate", {key: value for key, value in keys.items() if value is not None}, seed,
+                       "add_bound_ions()")
+    return with_bound_ions(solute, settings.solvate, settings.seed)
+
+
 @_with_keys_of("solvate")
 def add_solvent(solute: "Solute", folder: str | Path, settings: Settings | None = None, *, seed: int | None = None,
                 threads: int | None = None, progress: Progress = silent, only: "Iterable[int] | Part | None" = None,
@@ -274,7 +292,8 @@ def add_solvent(solute: "Solute", folder: str | Path, settings: Settings | None 
     """Put a solute into a box of water and ions, written to ``folder`` as a set of shards.
 
     Positions are never all in memory: ``Solute.open`` leaves those of a large solute in its file. ``only`` makes these
-    shards alone, with the same bytes. Shards of an earlier call with the same input are kept.
+    shards alone, with the same bytes. Shards of an earlier call with the same input are kept. Ions at phosphates
+    (``spermine`` and its like) are those of ``add_bound_ions``, which comes before.
 
     Raises BadInputError for a box or salt that cannot be met, ResourceError when the disk is full.
 

@@ -23,7 +23,7 @@ from chromabuild.dna.sequence import BASES, both_strands
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, split_pair
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
-from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3, residue_library, residue_names
 from chromabuild.nucleosome.peptide import place
 from chromabuild.sterics.cell_list import CellList
 
@@ -64,7 +64,7 @@ def rest_of_pairs(sequence: np.ndarray) -> np.ndarray:
 def build_dna(
     sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int = 1, circular: bool = False,
     histones: tuple[np.ndarray, np.ndarray] | None = None, modified: np.ndarray | None = None,
-    pairs: np.ndarray | None = None, phosphate: bool = False,
+    pairs: np.ndarray | None = None, phosphate: bool = False, phosphate_3: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, dict]:
     """All atoms of a duplex with free 5' and 3' hydroxyls, or of a closed circle without ends.
 
@@ -79,6 +79,7 @@ def build_dna(
             the backbone keeps clear of their substituents, but not in circles.
         pairs: (n, 6) shear ... opening of every base pair, as of ``base_frames``; not of circles.
         phosphate: whether 5' ends carry a phosphate in place of a hydroxyl.
+        phosphate_3: whether 3' ends do.
 
     Returns:
         Positions (atoms, 3), library indices of the residues (2n,) - strand I, then strand J - and the report on the
@@ -96,8 +97,8 @@ def build_dna(
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
     template = np.array([index[f"D{letter}"] for letter in BASES])[bases]
-    five = PHOSPHATE if phosphate else "5"
-    for end, suffix in () if circular else ((0, five), (n - 1, "3"), (n, five), (2 * n - 1, "3")):
+    five, three = PHOSPHATE if phosphate else "5", PHOSPHATE_3 if phosphate_3 else "3"
+    for end, suffix in () if circular else ((0, five), (n - 1, three), (n, five), (2 * n - 1, three)):
         template[end] = index[f"D{BASES[bases[end]]}{suffix}"]
     if modified is not None:
         for k in np.flatnonzero(modified):
@@ -117,7 +118,9 @@ def build_dna(
             for name, placed in added_atoms(library[kind].modification, base_atoms[which]).items():
                 position[first_atom[which] + atoms[name]] = placed
     for end in (0, n) if phosphate and not circular else ():
-        _place_phosphate(position[first_atom[end]:], library[template[end]].index)
+        _place_phosphate(position[first_atom[end]:], library[template[end]].index, _AT_FIVE)
+    for end in (n - 1, 2 * n - 1) if phosphate_3 and not circular else ():
+        _place_phosphate(position[first_atom[end]:], library[template[end]].index, _AT_THREE)
     place_hydrogens(position, template, first_atom)
     settle_base_methyls(position, template, first_atom)
     if modified is not None:
@@ -125,16 +128,22 @@ def build_dna(
     return position, template.astype(np.uint16), _backbone_report(bases, sugar, base_atoms, iterations, circular)
 
 
-def _place_phosphate(position: np.ndarray, index: dict[str, int]) -> None:
-    """Put the phosphate of a 5' end, (k, 3) from its first atom, in the place that it would have within B-DNA.
+_AT_FIVE = (("P", "C4'", "C5'", "O5'", 1.593, 120.9, 175.0), ("OP3", "C5'", "O5'", "P", 1.58, 104.0, -60.0),
+            ("OP1", "C5'", "O5'", "P", 1.485, 108.1, 185.4), ("OP2", "C5'", "O5'", "P", 1.485, 108.1, 54.6))
+_AT_THREE = (("P3", "C4'", "C3'", "O3'", 1.607, 119.7, -169.0), ("O3T", "C3'", "O3'", "P3", 1.58, 104.0, -95.0),
+             ("O1P3", "C3'", "O3'", "P3", 1.485, 107.9, 150.4), ("O2P3", "C3'", "O3'", "P3", 1.485, 107.9, 19.6))
+"""Atoms of a phosphate, three atoms that each is placed by, its length (angstrom), angle and torsion (degree)."""
 
-    Torsions, lengths and angles are those of backbone_restraints.json; P-OH as in CHARMM36 (P-ON4). Free oxygens stand
-    at 114.6 degrees from the hydroxyl about P-O5', so that OP1-P-OP2 is 119.6 degrees.
+
+def _place_phosphate(position: np.ndarray, index: dict[str, int], atoms: tuple[tuple, ...]) -> None:
+    """Put the phosphate of an end, (k, 3) from the first atom of its nucleotide, where it would stand within B-DNA.
+
+    Torsions, lengths and angles are those of backbone_restraints.json (epsilon and zeta in BI); P-OH as in CHARMM36
+    (P-ON4). Free oxygens stand at 114.6 degrees from the hydroxyl about the ester bond, so that the angle between them
+    is 119.6 degrees.
     """
-    known = {name: position[index[name]] for name in ("C4'", "C5'", "O5'")}
-    for name, a, b, c, length, angle, turn in (
-            ("P", "C4'", "C5'", "O5'", 1.593, 120.9, 175.0), ("OP3", "C5'", "O5'", "P", 1.58, 104.0, -60.0),
-            ("OP1", "C5'", "O5'", "P", 1.485, 108.1, 185.4), ("OP2", "C5'", "O5'", "P", 1.485, 108.1, 54.6)):
+    known = {name: position[place_of] for name, place_of in index.items()}
+    for name, a, b, c, length, angle, turn in atoms:
         known[name] = position[index[name]] = place(known[a], known[b], known[c], length, angle, turn)
 
 

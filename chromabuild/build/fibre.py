@@ -74,7 +74,8 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     dna_position, dna_template, report = build_dna(sequence, path.origin, path.frame, threads, scaffold.circular,
                                                    histones=histones, modified=modified,
                                                    pairs=_pairs(scaffold, sequence, complexes),
-                                                   phosphate=config.build.five_prime == "phosphate")
+                                                   phosphate=config.build.five_prime == "phosphate",
+                                                   phosphate_3=config.build.three_prime == "phosphate")
     del histones
     progress("placing histones", 0.8)
     solute = assemble_solute(dna_position, dna_template, octamers, path.core_origin, path.core_frame,

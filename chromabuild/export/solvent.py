@@ -40,11 +40,11 @@ class SolventKind:
 
 
 def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: np.ndarray, solute: np.ndarray,
-                 distance: float) -> list[SolventKind]:
+                 distance: float, behind: int = 0) -> list[SolventKind]:
     """Waters and ions whose first atom is within a ``distance`` of one of ``solute`` (n, 3), in the image next to it.
 
-    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges or (3, 3) vectors. One block of
-    molecules is in memory.
+    ``position``: (atoms, 3) of the whole system, angstrom; ``box``: (3,) edges or (3, 3) vectors. ``behind``: atoms of
+    the system that belong to its solute, and are none of these. One block of molecules is in memory.
     """
     around, whose = with_images(folded(solute, box), box, distance)
     tree = cKDTree(around)
@@ -52,7 +52,7 @@ def solvent_near(topology: Topology, position: np.ndarray | StoredVectors, box: 
     def near(wanted: int) -> Iterator[np.ndarray]:
         real = topology.templates[wanted].mass > 0
         for t, first, count in molecule_blocks(topology):
-            if t != wanted:
+            if t != wanted or first < behind:
                 continue
             block = position[first:first + count * len(real)].reshape(count, -1, 3)
             apart, nearest = tree.query(folded(block[:, 0], box), distance_upper_bound=distance)

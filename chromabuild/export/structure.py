@@ -21,7 +21,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.solvent import SolventKind, solvent_lines
 from chromabuild.molecule.entities import chain_name, entity_of_molecules, place_in_molecule
-from chromabuild.molecule.residues import library_needed, modifications, residue_library
+from chromabuild.molecule.residues import SITE, ResidueTemplate, library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards import StoredPositions, binary_cif
 from chromabuild.shards.binary_cif_blocks import BlockColumn, Blocks, write_file
@@ -67,8 +67,11 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
                          for kind in solvent])
     known = {own for name, _, own_rows in categories if name == "atom_type" for own in own_rows}
     rows["atom_type"] = [row for row in rows["atom_type"] if row not in known]
-    return [*((name, items, [*own, *rows.get(name, [])]) for name, items, own in categories),
-            ("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"], nonpoly)]
+    if not any(name == "pdbx_entity_nonpoly" for name, *_ in categories):
+        categories = [*categories, ("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"], [])]
+    rows["pdbx_entity_nonpoly"] = nonpoly
+    return [(name, items, [*own, *(row for row in rows.get(name, []) if row not in own)])
+            for name, items, own in categories]
 
 
 def _solvent_chains(solute: Solute, solvent: Sequence[SolventKind]) -> list[str]:
@@ -90,8 +93,12 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     for molecule, entity in enumerate(entities):
         members.setdefault(entity, []).append(molecule)
     of_entity = {entity: (molecules[0], [chains[k] for k in molecules]) for entity, molecules in members.items()}
+    lone = {entity: library[solute.residue_template[first[molecule]]] for entity, (molecule, _) in of_entity.items()
+            if library[solute.residue_template[first[molecule]]].kind in ("water", "ion")}
     poly, sequence_rows = [], []
     for entity, (molecule, strands) in of_entity.items():
+        if entity in lone:
+            continue
         sequence = sequences[molecule]
         kind = "polydeoxyribonucleotide" if is_dna[molecule] else "polypeptide(L)"
         part = slice(*first[molecule:molecule + 2])
@@ -113,8 +120,8 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
         ("chromabuild_provenance", ["entry_id", "json"],
          [("CHROMABUILD", json.dumps(provenance, sort_keys=True, indent=1))]),
         ("entity", ["id", "type", "src_method", "pdbx_description", "pdbx_number_of_molecules"],
-         [(str(entity), "polymer", "syn" if is_dna[molecule] else "man", solute.molecule_name[molecule],
-           str(len(strands))) for entity, (molecule, strands) in of_entity.items()]),
+         [(str(entity), _entity_type(lone.get(entity)), "syn" if is_dna[molecule] or entity in lone else "man",
+           solute.molecule_name[molecule], str(len(strands))) for entity, (molecule, strands) in of_entity.items()]),
         ("entity_poly", ["entity_id", "type", "nstd_linkage", "nstd_monomer", "pdbx_seq_one_letter_code",
                          "pdbx_seq_one_letter_code_can", "pdbx_strand_id"], poly),
         ("entity_poly_seq", ["entity_id", "num", "mon_id", "hetero"], sequence_rows),
@@ -125,7 +132,12 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     categories += [("chem_comp", ["id", "type", "mon_nstd_flag", "mon_nstd_parent_comp_id"], components["chem_comp"]),
                    ("chem_comp_atom", ["comp_id", "atom_id", "type_symbol"], components["chem_comp_atom"]),
                    ("atom_type", ["symbol"], components["atom_type"])]
-    found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] for stretch in stretches(solute, k)]
+    if lone:
+        categories.append(("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"],
+                           [(str(entity), solute.molecule_name[of_entity[entity][0]], template.pdb_name)
+                            for entity, template in lone.items()]))
+    found = [(k, stretch) for k in range(len(chains)) if not is_dna[k] and entities[k] not in lone
+             for stretch in stretches(solute, k)]
     helices = [(k, stretch) for k, stretch in found if stretch.kind == "helix"]
     strands = [(k, stretch) for k, stretch in found if stretch.kind == "strand"]
     ends = [f"{end}_{item}" for end in ("beg", "end") for item in (
@@ -164,6 +176,16 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     return categories
 
 
+def _symbols(template: ResidueTemplate) -> list[str]:
+    """Elements in capitals; X, which is PDBx's unknown one, for a site without mass."""
+    return ["X" if element == SITE else element.upper() for element in template.elements]
+
+
+def _entity_type(lone: ResidueTemplate | None) -> str:
+    """Of a molecule that is a water or an ion; None: that is a polymer."""
+    return "polymer" if lone is None else "water" if lone.kind == "water" else "non-polymer"
+
+
 def _monomers(solute: Solute) -> list[tuple[str, str, str, str, Iterator[tuple[str, str]]]]:
     """Name, type, whether it is standard, parent, and atoms with elements, of each residue of the library that is
     there; ends of chains are residues of their own, with the same name."""
@@ -171,6 +193,10 @@ def _monomers(solute: Solute) -> list[tuple[str, str, str, str, Iterator[tuple[s
     for k in np.unique(solute.residue_template).tolist():
         template = library[k]
         peptide = "peptide linking" if template.pdb_name == "GLY" else "L-peptide linking"
+        if template.kind in ("water", "ion"):
+            rows.append((template.pdb_name, "non-polymer", "?", "?",
+                         zip(template.atoms, _symbols(template), strict=True)))
+            continue
         parent = "?" if template.is_standard else residue_library()[template.parent].pdb_name
         rows.append((template.pdb_name, "DNA linking" if template.kind == "nucleotide" else peptide,
                      "y" if template.is_standard else "n", parent, zip(template.atoms, template.elements, strict=True)))
@@ -199,7 +225,8 @@ def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
             molecule = int(np.searchsorted(solute.molecule_first_residue, k, side="right")) - 1
             partners += [chains[molecule], template.pdb_name,
                          str(k - int(solute.molecule_first_residue[molecule]) + 1), template.link_atom]
-        rows.append(("disulf" if partners[3] == partners[7] == "SG" else "covale", *partners))
+        kind = "metalc" if "ZN" in (partners[3], partners[7]) else "disulf" if partners[3] == partners[7] else "covale"
+        rows.append((kind, *partners))
     return rows
 
 
@@ -227,7 +254,7 @@ class _Atoms:
         library = library_needed(solute.residue_template)
         self._first = np.cumsum([0, *(len(template.atoms) for template in library)])
         self.names = [name for template in library for name in template.atoms]
-        self.elements = [element.upper() for template in library for element in template.elements]
+        self.elements = [symbol for template in library for symbol in _symbols(template)]
         self.residue_names = [template.pdb_name for template in library]
         self.groups = ["ATOM" if template.is_standard else "HETATM" for template in library]
         self.molecule, self.place = place_in_molecule(solute)

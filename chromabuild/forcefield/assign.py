@@ -31,6 +31,7 @@ from chromabuild.forcefield.links import LinkedEnd, LinkKind, LinkTerms, add_fra
 from chromabuild.forcefield.openmm_system import SystemTerms, Term, read_system, separate_urey_bradley
 from chromabuild.forcefield.rules import Rules, rules_for
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
+from chromabuild.forcefield.zinc_sites import ZINC, SiteKind, add_site, cut_site, residues_of_sites
 from chromabuild.molecule.residues import SOLVENT, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
@@ -76,25 +77,31 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     force field, a residue or a water model that it does not know and a bad file, IntegrityError when the charge of the
     topology is not ``net_charge``.
     """
-    molecules = _distinct_molecules(solute) if solute is not None else []
-    runs = [(i, 1) for i in _molecule_order(solute, molecules)] if solute is not None else []
+    zinc_is_bonded = FORCE_FIELDS[force_field].is_charmm if force_field in FORCE_FIELDS else False
+    molecules = _distinct_molecules(solute, zinc_is_bonded) if solute is not None else []
+    runs = _runs(_molecule_order(solute, molecules, zinc_is_bonded), molecules) if solute is not None else []
     solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,
                 WATER_SEGMENT if key == "water" else name, counts[key])
                for key, name in SOLVENT.items() if counts.get(key, 0)]
     junctions = sorted({junction for m in molecules for junction in set(_junctions(m)[0])}
                        | {("", residue, True, True) for residue, *_ in solvent})
     links = sorted({kind for m in molecules for kind in m.link_kinds()})
-    rules = rules_for(_residues_and_caps(junctions, links), force_field, files, water)
+    sites = sorted({kind for m in molecules for kind in m.site_kinds()})
+    rules = rules_for([*_residues_and_caps(junctions, [*links, *sites]), *residues_of_sites(sites)], force_field, files,
+                      water)
     progress(f"assigning {force_field} to {len(junctions)} residue pairs of {len(molecules)} molecules")
-    of_junction, of_link, everything = _parameterise(junctions, links, rules, force_field)
+    of_junction, of_link, everything = _parameterise(junctions, links, sites, rules, force_field)
 
     lj_types, maps, is_charmm = _LennardJonesTypes(), _Numbering(), FORCE_FIELDS[force_field].is_charmm
     templates = []
     for molecule in molecules:
         progress(f"assembling {molecule.name}")
         templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm, of_link))
+    lone = {molecule.residues[0]: k for k, molecule in enumerate(molecules) if molecule.is_lone}
     for residue, name, segid, count in solvent:
-        runs.append((len(templates), count))
+        runs.append((lone.get(residue, len(templates)), count))
+        if residue in lone:
+            continue
         molecule = _Molecule(name, [residue], np.array([1]), [segid])
         templates.append(_assemble(molecule, of_junction, lj_types, maps, is_charmm))
     own = list(lj_types.number)
@@ -160,53 +167,99 @@ class _Molecule:
     """First residues of its chains."""
     links: tuple[tuple[int, int], ...] = ()
     """Residues that a bond of a side chain joins, the earlier first."""
+    zinc: tuple[tuple[int, int], ...] = ()
+    """Ligand and zinc, of all sites."""
+
+    @property
+    def is_lone(self) -> bool:
+        """Whether it is a water or an ion, as there are more of in the solvent."""
+        return len(self.residues) == 1 and _is_solvent(self.residues[0])
 
     def link_kinds(self) -> list[LinkKind]:
         """Of each of its links."""
+        return [self._kind(pair) for pair in self.links]
+
+    def zinc_sites(self) -> list[tuple[int, ...]]:
+        """Zinc and its ligands, of each site."""
+        sites: dict[int, list[int]] = {}
+        for ligand, zinc in self.zinc:
+            sites.setdefault(zinc, []).append(ligand)
+        return [(zinc, *sorted(ligands)) for zinc, ligands in sorted(sites.items())]
+
+    def site_kinds(self) -> list[SiteKind]:
+        """Of each of these sites."""
+        return [self._kind(site[1:]) for site in self.zinc_sites()]
+
+    def _kind(self, residues: tuple[int, ...]) -> tuple[LinkedEnd, ...]:
         ends = [*(k - 1 for k in self.first[1:]), len(self.residues) - 1]
-        return [tuple(LinkedEnd(self.residues[k], k in self.first, k in ends) for k in pair) for pair in self.links]
+        return tuple(LinkedEnd(self.residues[k], k in self.first, k in ends) for k in residues)
 
 
 _Key = tuple[bytes, bytes, bool, tuple[int, ...], tuple[tuple[int, int], ...]]
 
 
-def _molecules_of(solute: Solute) -> list[tuple[int, int, _Key]]:
+def _molecules_of(solute: Solute, zinc_is_bonded: bool) -> list[tuple[int, int, _Key]]:
     """First chain of the solute and the one behind the last of every molecule, and what makes it what it is.
 
     Two molecules share a template when residues and residue numbers are the same, both are closed or not, and the same
     residues are linked.
     """
     first = solute.molecule_first_residue
-    chain = [tuple(sorted(int(np.searchsorted(first, k, side="right")) - 1 for k in pair)) for pair in solute.links]
+    links = [pair for pair in solute.links if zinc_is_bonded or not _of_zinc(solute, pair)]
+    chain = [tuple(sorted(int(np.searchsorted(first, k, side="right")) - 1 for k in pair)) for pair in links]
     inside = np.zeros(len(first), dtype=bool)
     """Chains that belong to the same molecule as the one before."""
     for a, b in chain:
         inside[a + 1:b + 1] = True
     starts = [*np.flatnonzero(~inside[:-1]).tolist(), len(first) - 1]
     own: dict[int, list[tuple[int, int]]] = {}
-    for (a, _), pair in zip(chain, solute.links, strict=True):
+    for (a, _), pair in zip(chain, links, strict=True):
         m = int(np.searchsorted(starts, a, side="right")) - 1
         own.setdefault(m, []).append(tuple(sorted(k - int(first[starts[m]]) for k in pair)))
+    solvent = np.array([_is_solvent(name) for name in residue_names()])
+    lone = (np.diff(first) == 1) & solvent[solute.residue_template[first[:-1]]]
     return [(a, b, (solute.residue_template[first[a]:first[b]].tobytes(),
-                    solute.residue_number[first[a]:first[b]].tobytes(), a in solute.circular,
+                    b"" if b == a + 1 and lone[a] else solute.residue_number[first[a]:first[b]].tobytes(),
+                    a in solute.circular,
                     tuple((first[a:b] - first[a]).tolist()), tuple(sorted(own.get(m, ())))))
             for m, (a, b) in enumerate(pairwise(starts))]
 
 
-def _molecule_order(solute: Solute, molecules: list[_Molecule]) -> list[int]:
+def _of_zinc(solute: Solute, pair: tuple[int, int]) -> bool:
+    """Whether a link is that of zinc and a ligand."""
+    names = residue_names()
+    return ZINC in (names[solute.residue_template[k]] for k in pair)
+
+
+def _is_solvent(residue: str) -> bool:
+    return residue_library()[residue].kind in ("water", "ion")
+
+
+def _runs(order: list[int], molecules: list[_Molecule]) -> list[tuple[int, int]]:
+    """Template and count of each run; copies of a water or an ion that follow each other are one."""
+    runs: list[tuple[int, int]] = []
+    for template in order:
+        if runs and runs[-1][0] == template and molecules[template].is_lone:
+            runs[-1] = template, runs[-1][1] + 1
+        else:
+            runs.append((template, 1))
+    return runs
+
+
+def _molecule_order(solute: Solute, molecules: list[_Molecule], zinc_is_bonded: bool) -> list[int]:
     """The template of every molecule of the solute."""
     seen = {}
-    order = [seen.setdefault(key, len(seen)) for _, _, key in _molecules_of(solute)]
+    order = [seen.setdefault(key, len(seen)) for _, _, key in _molecules_of(solute, zinc_is_bonded)]
     assert len(seen) == len(molecules)
     return order
 
 
-def _distinct_molecules(solute: Solute) -> list[_Molecule]:
+def _distinct_molecules(solute: Solute, zinc_is_bonded: bool) -> list[_Molecule]:
     """The first of each kind of molecule, in solute order; equal names get a number."""
     names = residue_names()
     found: dict[_Key, _Molecule] = {}
     used: dict[str, int] = {}
-    for a, b, key in _molecules_of(solute):
+    for a, b, key in _molecules_of(solute, zinc_is_bonded):
         if key in found:
             continue
         part = slice(solute.molecule_first_residue[a], solute.molecule_first_residue[b])
@@ -217,8 +270,14 @@ def _distinct_molecules(solute: Solute) -> list[_Molecule]:
             residues=[names[k] for k in solute.residue_template[part]],
             numbers=solute.residue_number[part],
             segids=[solute.segment_name[s] for s in solute.residue_segment[part]],
-            circular=a in solute.circular, first=key[3], links=key[4],
+            circular=a in solute.circular, first=key[3],
         )
+        of_zinc = [pair for pair in key[4] if ZINC in (found[key].residues[k] for k in pair)]
+        found[key].links = tuple(pair for pair in key[4] if pair not in of_zinc)
+        found[key].zinc = tuple(tuple(sorted(pair, key=lambda k: found[key].residues[k] == ZINC)) for pair in of_zinc)
+        if found[key].is_lone:  # as in the solvent
+            found[key].numbers = np.array([1])
+            found[key].segids = [WATER_SEGMENT if residue_library()[found[key].residues[0]].kind == "water" else base]
     return list(found.values())
 
 
@@ -254,11 +313,12 @@ def _residues_and_caps(junctions: list[Junction], links: list[LinkKind]) -> list
                   | ({cap for cap in CAPS["amino acid"]} if links else set()))
 
 
-def _parameterise(junctions: list[Junction], links: list[LinkKind], rules: Rules, force_field: str
-                  ) -> tuple[dict[Junction, _JunctionTerms], dict[LinkKind, LinkTerms], SystemTerms]:
-    """Let OpenMM assign all junctions and links, each in capped chains of its own, in one system, and cut its terms up.
+def _parameterise(junctions: list[Junction], links: list[LinkKind], sites: list[SiteKind], rules: Rules,
+                  force_field: str
+                  ) -> tuple[dict[Junction, _JunctionTerms], dict[LinkKind | SiteKind, LinkTerms], SystemTerms]:
+    """Let OpenMM assign all junctions, links and sites of zinc, each in capped chains of its own, in one system.
 
-    Gives the system too.
+    Gives the terms of each, cut out of it, and the system.
     """
     library = residue_library()
     chains = CappedChains(rules)
@@ -272,6 +332,7 @@ def _parameterise(junctions: list[Junction], links: list[LinkKind], rules: Rules
         middle = int(not is_first) + bool(left)
         spans.append((first_atoms[middle - bool(left)], first_atoms[middle], first_atoms[middle + 1]))
     link_spans = [add_fragment(chains, kind) for kind in links]
+    site_spans = [add_site(chains, kind) for kind in sites]
     topology = chains.topology
 
     types = _AtomTypes()
@@ -288,7 +349,9 @@ def _parameterise(junctions: list[Junction], links: list[LinkKind], rules: Rules
     return {junction: _cut(junction, span, everything, label)
             for junction, span in zip(junctions, spans, strict=True)}, {
                 kind: cut_link(span, everything, label, _TERM_COLUMNS)
-                for kind, span in zip(links, link_spans, strict=True)}, everything
+                for kind, span in zip(links, link_spans, strict=True)} | {
+                    kind: cut_site(span, everything, label, _TERM_COLUMNS)
+                    for kind, span in zip(sites, site_spans, strict=True)}, everything
 
 
 class _AtomTypes:
@@ -381,7 +444,7 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
     junctions, begin = _junctions(molecule)
     start = first[begin]  # atom 0 of junction k's terms; that of a circle's first junction runs over the seam
     charge, mass, lj_type = np.empty(first[-1]), np.empty(first[-1]), np.empty(first[-1], dtype=np.int32)
-    atom_class = np.empty(first[-1] if with_classes or molecule.links else 0, dtype="S8")
+    atom_class = np.empty(first[-1] if with_classes or molecule.links or molecule.zinc else 0, dtype="S8")
     places = _places(junctions)
     for junction, where in places.items():
         owned = of_junction[junction]
@@ -393,7 +456,8 @@ def _assemble(molecule: _Molecule, of_junction: dict[Junction, _JunctionTerms], 
         if owned.before:
             _check_before(molecule, junctions, where, of_junction)
     terms = {name: _along(name, junctions, places, of_junction, start, int(first[-1])) for name in _TERM_COLUMNS}
-    links = [(pair, of_link[kind]) for pair, kind in zip(molecule.links, molecule.link_kinds(), strict=True)]
+    links = [(pair, of_link[kind]) for pair, kind in zip(
+        [*molecule.links, *molecule.zinc_sites()], [*molecule.link_kinds(), *molecule.site_kinds()], strict=True)]
     for name in _TERM_COLUMNS if links else ():
         more = along_links(name, links, molecule.residues, first, atom_class)
         terms[name] = {column: np.concatenate([values, *(term[column] for term in more)]).astype(values.dtype)

@@ -15,6 +15,8 @@ from functools import cache
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
 from chromabuild.forcefield.analogies import add_like_terms, analogies
+from chromabuild.forcefield.polyamines import polyamine_residue
+from chromabuild.molecule.residues import POLYAMINES
 
 Element = ElementTree.Element
 _AWAY = tuple(range(1, 8))
@@ -45,15 +47,21 @@ def charmm_recipe(name: str, known: Iterable[str] | None = None, by_analogy: boo
     ('GLY', 'GLYP')
     """
     table = _table()
-    residues = table["residues"] | (analogies()["residues"] if by_analogy else {})
+    alike = analogies()["residues"] | {name: [name] for name in POLYAMINES}
+    residues = table["residues"] | (alike if by_analogy else {})
     if name in residues:
         recipe = tuple(residues[name])
-        return recipe if known is None or recipe[0] in known else None
+        return recipe if known is None or recipe[0] in known or _is_made_with(recipe[0], known) else None
     if name in (known or ()):
         return (name,)
     ends = {"N": table["start of protein"], "C": table["end of protein"]}.get(name[:1])
     inner = charmm_recipe(name[1:], known, by_analogy) if ends and len(name) > 2 else None
     return (*inner, ends.get(inner[0], ends[""])) if inner else None
+
+
+def _is_made_with(name: str, known: Iterable[str]) -> bool:
+    """Whether a residue that is made here as a whole belongs to a file with these residues: that of the solute."""
+    return name in POLYAMINES and "LYS" in known
 
 
 def keep_residues(root: Element, recipes: Iterable[tuple[str, ...]],
@@ -70,7 +78,9 @@ def keep_residues(root: Element, recipes: Iterable[tuple[str, ...]],
     for name in sorted(own):
         patches[name] = _own_patch(_own_patches()[name])
         _add_impropers(root, name, _own_patches()[name]["impropers"])
-    if own & analogies()["patches"].keys():
+    whole = {recipe[0] for recipe in recipes} & POLYAMINES.keys()
+    residues |= {name: polyamine_residue(name, is_charmm=True) for name in sorted(whole)}
+    if whole or own & analogies()["patches"].keys():
         add_like_terms(root)
     made = {recipe: _patched(residues[recipe[0]], recipe[1:], patches) for recipe in recipes}
     root.find("Residues")[:] = made.values()

@@ -45,7 +45,7 @@ class LinkTerms:
 class LinkSpan:
     """Where a link stands in the system of all fragments: atoms of either side, in order."""
 
-    sides: tuple[list[app.topology.Atom], list[app.topology.Atom]]
+    sides: tuple[list[app.topology.Atom], ...]
     place: list[tuple[int, int, str]]
 
 
@@ -90,13 +90,13 @@ def _forward(maps: Term) -> Term:
     return {column: values[once] for column, values in maps.items()} | {"atoms": atoms}
 
 
-def along_links(name: str, links: list[tuple[tuple[int, int], LinkTerms]], residues: list[str], first: np.ndarray,
+def along_links(name: str, links: list[tuple[tuple[int, ...], LinkTerms]], residues: list[str], first: np.ndarray,
                 classes: np.ndarray) -> list[Term]:
     """Terms of a kind of the links of a molecule, by its atoms.
 
     Args:
         name: of the kind.
-        links: the two residues of each, and its terms.
+        links: the residues of each, and its terms.
         residues: library names of the molecule.
         first: (r + 1,) first atom of every residue.
         classes: (n,) S8, of the atoms.

@@ -10,10 +10,10 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS
-from chromabuild.forcefield.amber_analogies import amber_analogies
+from chromabuild.forcefield.amber_residues import amber_analogies
 from chromabuild.forcefield.analogies import analogies
 from chromabuild.forcefield.rules import is_known
-from chromabuild.molecule.residues import modification_counts, modifications, residue_names
+from chromabuild.molecule.residues import POLYAMINES, modification_counts, modifications, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.mark_names import HistoneMark, parse_mark
 
@@ -26,14 +26,15 @@ def force_fields_with(residue: str) -> list[str]:
 def is_by_analogy(residue: str, force_field: str, files: Sequence[str] = ()) -> bool:
     """Whether a force field describes a modified residue by analogy, and none of the user's ``files`` does instead."""
     form = FORCE_FIELDS[force_field]
-    table = analogies()["residues"] if form.is_charmm else amber_analogies()
+    table = analogies()["residues"].keys() | POLYAMINES if form.is_charmm else amber_analogies()
     return form.by_analogy and residue in table and not is_known(residue, force_field.removesuffix("-analogy"), files)
 
 
 def counts_by_analogy(solute: Solute, force_field: str, files: Sequence[str] = ()) -> dict[str, int]:
     """How many residues of a solute a force field describes by analogy, by library name inside a chain."""
-    counts = modification_counts(np.bincount(solute.residue_template, minlength=len(residue_names())))
-    return {name: count for name, count in counts.items() if is_by_analogy(name, force_field, files)}
+    counts = np.bincount(solute.residue_template, minlength=len(residue_names()))
+    found = modification_counts(counts) | dict(zip(residue_names(), counts.tolist(), strict=True))
+    return {name: count for name, count in found.items() if count and is_by_analogy(name, force_field, files)}
 
 
 def check_parameters(marks: Iterable[str], bases: Iterable[str], force_field: str,

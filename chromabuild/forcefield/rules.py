@@ -12,8 +12,9 @@ from openmm import app
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName, force_field_files
-from chromabuild.forcefield.amber_analogies import amber_analogies, residues_by_analogy
+from chromabuild.forcefield.amber_residues import added_residues, amber_residues
 from chromabuild.forcefield.charmm import charmm_recipe, keep_classes, keep_residues
+from chromabuild.forcefield.zinc_terms import add_zinc_terms
 from chromabuild.molecule.residues import residue_library
 
 DATA = Path(app.__file__).parent / "data"
@@ -57,12 +58,15 @@ def rules_for(residues: Iterable[str], force_field: str, files: Sequence[str | P
             made = keep_residues(root, recipes.values(), also)
             names |= {name: made[recipe] for name, recipe in recipes.items()}
         classes = {one.get("class") for root in roots for one in root.find("AtomTypes")} | also
+        if any("@" in residue for residue in residues):
+            add_zinc_terms(roots[0])
         for root in roots:
             keep_classes(root, classes)
         sources = [io.StringIO(ElementTree.tostring(root, encoding="unicode")) for root in roots]
-    elif form.by_analogy:
+    else:
         own_residues = {one.get("name") for root in own for one in root.findall("Residues/Residue")}
-        sources.append(io.StringIO(residues_by_analogy([name for name in residues if name not in own_residues], paths)))
+        more = [name for name in residues if name not in own_residues]
+        sources.append(io.StringIO(added_residues(more, paths, form.by_analogy)))
     try:
         rules = app.ForceField(*sources, *map(str, files))
     except Exception as error:  # whatever OpenMM makes of a bad file
@@ -97,7 +101,7 @@ def is_known(residue: str, force_field: str, files: Sequence[str | Path] = ()) -
     known = {name for file in force_field_files(force_field) for name in _residues_of(str(DATA / file))}
     if FORCE_FIELDS[force_field].is_charmm:
         return charmm_recipe(residue, known, FORCE_FIELDS[force_field].by_analogy) is not None
-    return _own_name(residue) in known or (FORCE_FIELDS[force_field].by_analogy and residue in amber_analogies())
+    return _own_name(residue) in known or residue in amber_residues(FORCE_FIELDS[force_field].by_analogy)
 
 
 def _own_name(residue: str) -> str:

@@ -14,7 +14,13 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.hydrogens import place_hydrogens
-from chromabuild.molecule.residues import PHOSPHATE, ResidueTemplate, residue_library, residue_names
+from chromabuild.molecule.residues import (
+    PHOSPHATE,
+    PHOSPHATE_3,
+    ResidueTemplate,
+    residue_library,
+    residue_names,
+)
 from chromabuild.molecule.solute import CHAIN_LETTERS, LEAST_RESIDUE_NUMBER, MAX_RESIDUES_PER_SEGMENT, Solute, base_36
 from chromabuild.molecule.structure_file import StructureFile
 
@@ -143,7 +149,7 @@ def _base_name(name: str, atoms: dict[str, np.ndarray]) -> str | None:
         return "HIP" if {"HD1", "HE2"} <= atoms.keys() else "HID" if "HD1" in atoms else "HIE"
     if known[:1] in "NC" and known[1:] in residue_library() and len(known) == 4:
         known = known[1:]
-    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5", PHOSPHATE):
+    elif known[:2] in ("DA", "DC", "DG", "DT") and known[2:] in ("3", "5", PHOSPHATE, PHOSPHATE_3):
         known = known[:2]
     template = residue_library().get(known)
     return known if template is not None and template.kind in ("amino acid", "nucleotide") else None
@@ -163,7 +169,7 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
     elif not has_before and "P" not in residue.atoms:
         name += "5"
     elif not has_after:
-        name += "3"
+        name += "3" if "P3" not in residue.atoms else PHOSPHATE_3
     template = residue_library()[name]
     missing = [atom for atom in _heavy_atoms(name) if atom not in residue.atoms]
     if missing:

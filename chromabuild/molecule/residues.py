@@ -22,8 +22,14 @@ last, and only where there is some."""
 SITE = "EP"
 """In place of the element of an atom without mass: OpenMM's and AMBER's name of an extra point."""
 
+ZINC_LIGANDS = {"CYM": "SG", "HID": "NE2", "HIE": "ND1"}
+"""Residues that bind zinc, and by which atom."""
+POLYAMINES = {"SPM": 4, "SPD": 3}
+"""Spermine and spermidine, and their charge."""
 PHOSPHATE = "5P"
 """What the library's name of a nucleotide ends in that begins a strand with a phosphate."""
+PHOSPHATE_3 = "3P"
+"""And of one that ends a strand with a phosphate beyond its own."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +81,11 @@ class ResidueTemplate:
 
     @property
     def link_atom(self) -> str:
-        """What a cross-link ends at: the atom of its side chain, or the carbonyl of a chain that ends in the link."""
-        return self.link or "C"
+        """What a cross-link ends at: the atom of its side chain, or the carbonyl of a chain that ends in the link.
+
+        Of zinc and its ligands, the ion itself and the atom that binds it.
+        """
+        return self.link or ("ZN" if self.name == "ZN" else ZINC_LIGANDS.get(self.inner_name, "C"))
 
     @property
     def base(self) -> str:

@@ -154,6 +154,13 @@ class Solute:
                           for entry in (library[names[self.residue_template[k]]],)] for pair in self.links],
                         dtype=np.int64).reshape(-1, 2)
 
+    @cached_property
+    def held_residues(self) -> frozenset[int]:
+        """Residues that bind a metal, whose side chains stay where they are."""
+        kinds = [template.kind for template in residue_library().values()]
+        return frozenset(k for pair in self.links if any(kinds[self.residue_template[i]] == "ion" for i in pair)
+                         for k in pair)
+
     def write(self, path: str | Path) -> None:
         """Write HDF5 by atomic rename. Raises ResourceError when the disk is full or the folder unwritable."""
         with written_hdf5(path, **CHECKED) as file:

@@ -51,6 +51,8 @@ class Residue:
     replaced: Atoms | None = None
     """Atoms of the template's residue where the side chain is new."""
     replaced_name: str | None = None
+    held: bool = False
+    """Whether its side chain stays, for it binds a metal."""
 
     @property
     def letter(self) -> str:
@@ -304,7 +306,7 @@ def _crowded(residues: list[Residue], new: list[int]) -> list[int]:
     tree, result = cKDTree(fresh), []
     for k, residue in enumerate(residues):
         names = [a for a in residue.atoms if a not in (*BACKBONE, "CB")]
-        held = k in is_new or bool(residue_library()[residue.name].link)
+        held = k in is_new or residue.held or bool(residue_library()[residue.name].link)
         if held or not chi_torsions(plain_name(residue.name)) or not names:
             continue
         near = tree.query_ball_point([residue.atoms[a] for a in names], TOO_CLOSE)
@@ -324,13 +326,16 @@ def octamer_of(chains: list[list[Residue]], letters: tuple[str, ...], names: tup
     kinds, numbers, chain_of, pieces = [], [], [], []
     first = np.concatenate([[0], np.cumsum([len(chain) for chain in chains])])
     linked = tuple(tuple(int(first[c]) + k for c, k in link) for link in links)
-    ends = {(c, k) for link in links for c, k in link if not library[chains[c][k].name].link}
+    ends = {(c, k) for link in links for c, k in link if not library[chains[c][k].name].link
+            and all(library[chains[i][j].name].kind == "amino acid" for i, j in link)
+            and not any(chains[i][j].held for i, j in link)}
     for c, chain in enumerate(chains):
         for k, residue in enumerate(chain):
             prefix = "N" if k == 0 else "C" if k == len(chain) - 1 and (c, k) not in ends else ""
-            entry = library[residue.name if library[residue.name].is_acylated else prefix + residue.name]
+            is_lone = library[residue.name].kind == "ion"
+            entry = library[residue.name if is_lone or library[residue.name].is_acylated else prefix + residue.name]
             atoms = residue.atoms
-            if prefix == "C":
+            if prefix == "C" and not is_lone:
                 # In the plane of CA, C and O, 120 degrees from both.
                 ca, carbon, oxygen = atoms["CA"], atoms["C"], atoms["O"]
                 out = (carbon - ca) / np.linalg.norm(carbon - ca) + (carbon - oxygen) / np.linalg.norm(carbon - oxygen)

@@ -50,9 +50,9 @@ class Octamer:
 
     @cached_property
     def alpha_carbons(self) -> np.ndarray:
-        """(980, 3) angstrom."""
+        """(980, 3) angstrom; of an ion beside a protein, the ion."""
         library = list(residue_library().values())
-        return self.position[self.first_atom[:-1] + [library[k].index["CA"] for k in self.residue_template]]
+        return self.position[self.first_atom[:-1] + [library[k].index.get("CA", 0) for k in self.residue_template]]
 
 
 @cache

@@ -285,9 +285,11 @@ def _solvent(results: Results, position: "np.ndarray | StoredVectors", box: "np.
     """Waters and ions within a distance of a solute."""
     from chromabuild.export.solvent import solvent_near
     from chromabuild.forcefield.topology_file import Topology
+    from chromabuild.shards.shard_set import ShardSet
 
     topology = Topology.read(results.folder / "topology.h5")
     if len(position) != topology.n_atoms:
         raise BadInputError("the trajectory holds no water: leave out --frame for the end of the phase, or --water; "
                             "dynamics.trajectory_selection: all keeps it")
-    return solvent_near(topology, position, box, solute.position, distance)
+    return solvent_near(topology, position, box, solute.position, distance,
+                        ShardSet.read(results.folder / "shards").manifest.counts["solute"])

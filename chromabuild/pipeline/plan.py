@@ -21,7 +21,7 @@ from chromabuild.base.settings import Settings
 from chromabuild.build.modified_bases import residue_of_code
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.genome.locus import Locus, load_locus
-from chromabuild.molecule.residues import PHOSPHATE, residue_library, residue_names
+from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3, residue_library, residue_names
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.nucleosome.octamer import Octamer
 from chromabuild.nucleosome.recipe import build_octamer
@@ -41,6 +41,7 @@ from chromabuild.simulate.relaxation import relax_phases
 from chromabuild.simulate.replicas import phases_of_replicas
 from chromabuild.simulate.tuning import TRIED_LAYOUTS, candidates, cores_of_run, nothing_to_choose, step_settings
 from chromabuild.solvate import brick_grid
+from chromabuild.solvate.bound_ions import sizes_and_charge, wanted_ions
 from chromabuild.solvate.ions import formal_charges, ion_counts
 from chromabuild.solvate.water import GAP_AT_FACES, water_tile
 from mesoscale.fibre import Fibre
@@ -149,8 +150,7 @@ def estimate(config: Settings, threads: int, folded: Scaffold | None = None, sta
     parts = parts or Parts.of(config)
     fibre, octamers, complexes = parts.fibre, parts.octamers, parts.complexes
     proteins = [one.protein for one in complexes]
-    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config.locus.circular,
-                                  config.build.five_prime == "phosphate")
+    solute, charge = _solute_size(fibre, [*octamers, *proteins], parts.modified, config)
     vectors, source, least = planned_box(config, fibre, octamers, complexes, folded, stale)
     box = np.diag(vectors_of(vectors))
     counts = _counts_of_shards(config, vectors, solute, charge) or _solvent_counts(config, box, solute, charge)
@@ -260,20 +260,24 @@ def octamers_of(config: Settings, fibre: Fibre) -> tuple[list[Octamer], np.ndarr
 
 
 def _solute_size(fibre: Fibre, octamers: list[Octamer], modified: np.ndarray | None,
-                 is_circular: bool = False, phosphate: bool = False) -> tuple[int, int]:
-    """Atoms and net formal charge of DNA, histones and other proteins."""
-    index = {name: k for k, name in enumerate(residue_names())}
+                 config: Settings) -> tuple[int, int]:
+    """Atoms and net formal charge of DNA, histones and other proteins, and of ions at phosphates."""
+    names = residue_names()
+    index = {name: k for k, name in enumerate(names)}
     sizes = np.array([len(template.atoms) for template in residue_library().values()])
-    dna = np.array([index[name] for strand in strands_of(fibre, modified, is_circular, phosphate) for name in strand])
+    dna = np.array([index[name] for strand in strands_of(fibre, modified, config) for name in strand])
     residues = np.concatenate([dna, *(octamer.residue_template for octamer in octamers)])
-    return int(sizes[residues].sum()), int(formal_charges()[residues].sum())
+    phosphates = sum("P" in residue_library()[names[k]].index for k in dna.tolist())
+    bound = sizes_and_charge(wanted_ions(config.solvate, phosphates), config.solvate)
+    return int(sizes[residues].sum()) + bound[0], int(formal_charges()[residues].sum()) + bound[1]
 
 
-def strands_of(fibre: Fibre, modified: np.ndarray | None, is_circular: bool, phosphate: bool) -> list[list[str]]:
-    """Residues of the library of both strands, each from its 5' end; ``modified`` as in ``Parts``, ``phosphate``: of
-    linear DNA at these ends."""
+def strands_of(fibre: Fibre, modified: np.ndarray | None, config: Settings) -> list[list[str]]:
+    """Residues of the library of both strands, each from its 5' end; ``modified`` as in ``Parts``."""
     partner = "".join(COMPLEMENT[base] for base in reversed(fibre.sequence))
-    five, three = ("", "") if is_circular else (PHOSPHATE if phosphate else "5", "3")
+    build = config.build
+    five, three = ("", "") if config.locus.circular else (PHOSPHATE if build.five_prime == "phosphate" else "5",
+                                                          PHOSPHATE_3 if build.three_prime == "phosphate" else "3")
     found = [[f"D{bases[0]}{five}", *(f"D{base}" for base in bases[1:-1]), f"D{bases[-1]}{three}"]
              for bases in (fibre.sequence, partner)]
     if modified is not None:

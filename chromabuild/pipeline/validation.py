@@ -130,7 +130,7 @@ def check_force_field(config: Settings, parts: "Parts") -> None:
     from chromabuild.pipeline.plan import strands_of
 
     dynamics, water, names = config.dynamics, config.solvate.water, residue_names()
-    chains = strands_of(parts.fibre, parts.modified, config.locus.circular, config.build.five_prime == "phosphate")
+    chains = strands_of(parts.fibre, parts.modified, config)
     for one in {id(one): one for one in (*parts.octamers, *(each.protein for each in parts.complexes))}.values():
         ends = np.flatnonzero(np.diff(one.residue_chain)) + 1
         chains += [[names[k] for k in one.residue_template[first:last].tolist()]

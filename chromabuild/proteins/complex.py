@@ -15,6 +15,7 @@ from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import MAX_RESIDUES_PER_SEGMENT, base_36
 from chromabuild.nucleosome.homology import Residue, build_side_chains, octamer_of
 from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.peptide import plain_name
 from chromabuild.nucleosome.recipe import Link
 from chromabuild.proteins.residues import complete_residue, standard_letter
 from mesoscale.fibre import Body
@@ -30,11 +31,20 @@ BEYOND, IN_THE_WAY = 15.0, 8.0
 """Angstrom of DNA that goes on straight beyond either end, and from its axis to a CA that stands in it."""
 DISULPHIDE = "CYX"
 """Library name of a cysteine with such a bond."""
+ZINC_REACH, FEWEST_LIGANDS, MOST_LIGANDS = 2.8, 3, 4
+"""Angstrom within which a sulphur or a nitrogen of a ring binds zinc, and ligands of a site that is kept."""
+ZINC_FORMS = {"SG": "CYM", "ND1": "HIE", "NE2": "HID"}
+"""Library name of a ligand by the atom that binds: a thiolate, or a histidine whose other nitrogen has the hydrogen."""
 PER_BALL = 5
 """Residues of a chain that the fold takes as one ball and charge, as it does those of histone tails."""
 ATOM_RADIUS = 1.5
 """Angstrom that a ball reaches beyond the sphere with the radius of gyration of its heavy atoms."""
-CHARGE = {"ARG": 1, "LYS": 1, "HIP": 1, "ASP": -1, "GLU": -1}
+CHARGE = {"ARG": 1, "LYS": 1, "HIP": 1, "ASP": -1, "GLU": -1, "CYM": -1, "ZN": 2}
+
+
+ZINC = "ZN"
+Zinc = tuple[np.ndarray, list[tuple[int, int]]]
+"""Place of an ion, and its ligands by chain and residue."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +95,9 @@ class Complex:
                 middle = atoms.mean(axis=0)
                 centre.append(middle)
                 radius.append(np.sqrt(5 / 3 * np.mean(np.sum((atoms - middle) ** 2, axis=1))) + ATOM_RADIUS)
-                charge.append(sum(CHARGE.get(kind.inner_name, 0) for kind in kinds) + int(some[0] == rows[0])
-                              - int(some[-1] == rows[-1]))
+                is_chain = kinds[0].kind == "amino acid"
+                charge.append(sum(CHARGE.get(kind.inner_name, 0) for kind in kinds)
+                              + is_chain * (int(some[0] == rows[0]) - int(some[-1] == rows[-1])))
         ball = np.array(centre) / 10.0
         return Body(origin / 10.0, frame, ball, np.array(charge, dtype=float), ball, np.array(radius) / 10.0)
 
@@ -111,23 +122,29 @@ def read_complex(path: str) -> Complex:
     model = first_model(path, "of a protein on DNA")
     duplex = _duplex(path, model)
     pair_origin, pair_frame = duplex.pair_frames
-    chains, labels, links, report = _chains(path, model)
+    chains, labels, links, zinc, report = _chains(path, model)
     dna = [(atom.pos.tolist(), atom.element.name in ("N", "O")) for chain in model for residue in chain
            if residue.name in NUCLEOTIDES for atom in residue if not atom.is_hydrogen()]
+    dna += [(place.tolist(), True) for place, _ in zinc]
     position, polar = (np.array(part) for part in zip(*dna, strict=True))
     try:
         build_side_chains(chains, position, polar)
     except BadInputError as error:
         raise BadInputError(f"{path}: {error}") from None
+    for number, (place, ligands) in enumerate(zinc, start=1):
+        links += [(ligand, (len(chains), 0)) for ligand in ligands]
+        chains.append([Residue(ZINC, number, {ZINC: place})])
     middle = pair_origin.mean(axis=0)
     for chain in chains:
         for residue in chain:
             residue.atoms = {name: x - middle for name, x in residue.atoms.items()}
     name = name_of_file(path)
-    protein = octamer_of(chains, tuple(base_36(k, 1) for k in range(len(chains))), (name,) * len(chains), links)
+    names = (name,) * (len(chains) - len(zinc)) + (ZINC,) * len(zinc)
+    protein = octamer_of(chains, tuple(base_36(k, 1) for k in range(len(chains))), names, links)
     found = Complex(path, name, duplex.sequence, pair_origin - middle, pair_frame, duplex.pair_parameters, protein,
                     report | {
-        "base_pairs": len(duplex.sequence), "chains": ", ".join(labels), "residues": len(protein.residue_template)})
+        "base_pairs": len(duplex.sequence), "chains": ", ".join(labels),
+        "residues": len(protein.residue_template) - len(zinc)})
     _check_ends(found)
     return found
 
@@ -144,10 +161,10 @@ def _duplex(path: str, model: gemmi.Model) -> Duplex:
     return found[0]
 
 
-def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[str], list[Link], dict]:
-    """Unbroken chains of amino acids, names of the file's chains, disulphides, and what was done to them."""
+def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[str], list[Link], list[Zinc], dict]:
+    """Unbroken chains of amino acids, names of the file's chains, disulphides, zinc, and what was done to them."""
     chains: list[list[Residue]] = []
-    labels, broken, completed, standard, left_out = [], 0, 0, 0, {}
+    labels, broken, completed, standard, left_out, ions = [], 0, 0, 0, {}, []
     for chain in model:
         here: list[Residue] = []
         for residue in chain:
@@ -169,6 +186,8 @@ def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[st
             elif residue.find_atom("C1'", "*"):
                 raise BadInputError(f"{path}: residue {label} is no nucleotide of DNA that is known: replace it by a "
                                     "standard one, or remove it")
+            elif residue.name == ZINC:
+                ions.append(np.array(residue[0].pos.tolist()))
             else:
                 left_out[residue.name] = left_out.get(residue.name, 0) + 1
         pieces = _unbroken(here)
@@ -182,15 +201,50 @@ def _chains(path: str, model: gemmi.Model) -> tuple[list[list[Residue]], list[st
             chains += pieces
     if not chains:
         raise BadInputError(f"{path} holds no protein: give the structure of a protein on DNA")
-    if len(chains) > 36:
-        raise BadInputError(f"{path} holds {len(chains)} unbroken chains of protein, at most 36 can be named: complete "
+    zinc = _bound_zinc(path, chains, ions)
+    if len(ions) > len(zinc):
+        left_out[ZINC] = len(ions) - len(zinc)
+    if len(chains) + len(zinc) > 36:
+        raise BadInputError(f"{path} holds {len(chains)} unbroken chains of protein and {len(zinc)} zinc ions, at most "
+                            "36 can be named: complete "
                             "them, or remove some")
     links = _join_disulphides(path, chains)
     for piece in chains:
         _renumber(piece)
     report = {"breaks": broken, "side_chains_completed": completed, "residues_made_standard": standard,
               "left_out": ", ".join(f"{n} {name}" for name, n in sorted(left_out.items())) or "nothing"}
-    return chains, labels, links, report | ({"disulphides": len(links)} if links else {})
+    counts = {"disulphides": len(links), "zinc_sites": len(zinc)}
+    return chains, labels, links, zinc, report | {key: count for key, count in counts.items() if count}
+
+
+def _bound_zinc(path: str, chains: list[list[Residue]], ions: list[np.ndarray]) -> list[Zinc]:
+    """Zinc that three or four cysteines and histidines bind; these become thiolates and the tautomer that can bind.
+
+    Raises BadInputError for a ligand at the end of a chain, one of two ions, and more than four.
+    """
+    atoms = [((c, k), name, residue.atoms[name]) for c, chain in enumerate(chains) for k, residue in enumerate(chain)
+             if plain_name(residue.name) in ("CYS", "HIS") for name in ZINC_FORMS if name in residue.atoms]
+    found: list[Zinc] = []
+    for ion in ions:
+        near = sorted((float(np.linalg.norm(place - ion)), where, name) for where, name, place in atoms)
+        binding = {}
+        for distance, where, name in near:
+            if distance < ZINC_REACH:
+                binding.setdefault(where, name)
+        if len(binding) < FEWEST_LIGANDS:
+            continue
+        if len(binding) > MOST_LIGANDS:
+            raise BadInputError(f"{path}: a zinc ion has {len(binding)} ligands within {ZINC_REACH} angstrom, and at "
+                                f"most {MOST_LIGANDS} can be built: correct the structure")
+        for (c, k), name in binding.items():
+            residue = chains[c][k]
+            if residue.held or k in (0, len(chains[c]) - 1):
+                why = "binds two zinc ions" if residue.held else "ends its chain and binds zinc"
+                raise BadInputError(f"{path}: {plain_label(residue)} {why}, which cannot be built: "
+                                    f"{'correct the structure' if residue.held else 'complete the chain'}")
+            residue.name, residue.held = ZINC_FORMS[name], True
+        found.append((ion, sorted(binding)))
+    return found
 
 
 def plain_label(residue: Residue) -> str:

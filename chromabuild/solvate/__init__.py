@@ -15,6 +15,7 @@ from chromabuild.base.files import locked
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.solute import Solute
 from chromabuild.shards.manifest import BRICKS_NAME, LOCK_NAME, MANIFEST_NAME, RECORD_FOLDER, Manifest, Shard
+from chromabuild.solvate.bound_ions import check_bound_ions
 from chromabuild.solvate.bricks import FILES_VERSION, BrickGrid, SolvatedSystem, finished_shard, shard_name
 from chromabuild.solvate.ions import SPECIES
 from chromabuild.solvate.layout import input_key, make_layout
@@ -93,6 +94,7 @@ def solvate(solute: Solute, section: SolvateSection, seed: int, threads: int, fo
     what was finished stays and the same call continues.
     """
     folder = Path(folder)
+    check_bound_ions(solute, section)
     system = prepare(solute, section, seed, threads, folder)
     n_bricks = system.grid.n_bricks
     if only is None:

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from chromabuild.base.box_vectors import folded, vectors_of, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import SOLVENT, ResidueTemplate, modifications, residue_library
+from chromabuild.molecule.residues import POLYAMINES, SOLVENT, ResidueTemplate, modifications, residue_library
 
 WATER_MOLARITY = 55.5
 """mol/L of pure water: c mol/L of a salt is one formula unit for every 55.5 / c waters of the box before ions."""
@@ -42,7 +42,8 @@ atoms there falls with the cube root of their number."""
 _STREAM = 0x696F6E73
 """Second half of the Philox key: separates the choice of ions from every other use of the seed."""
 
-_SIDE_CHAIN = {"ASP": -1, "GLU": -1, "LYS": 1, "ARG": 1, "HIP": 1}
+_SIDE_CHAIN = {"ASP": -1, "GLU": -1, "LYS": 1, "ARG": 1, "HIP": 1, "CYM": -1}
+_ION = {ion.residue: ion.charge for ion in SPECIES.values()} | {"ZN": 2} | POLYAMINES
 _CANDIDATES_A_SLAB = 1 << 17
 
 
@@ -59,13 +60,18 @@ def formal_charges() -> np.ndarray:
 def _formal_charge(name: str) -> int:
     template = residue_library()[name]
     if template.kind == "ion":
-        return next(ion.charge for ion in SPECIES.values() if ion.residue == name)
+        return _ION[name]
     if template.kind == "water":
         return 0
     if template.kind == "nucleotide":
-        return 0 if "P" not in template.index else -1
+        return -len(_phosphorus(template))
     terminal = {"N": 1, "C": -1}[name[0]] if len(name) == 4 else 0
     return _side_chain(template)[0] + terminal
+
+
+def _phosphorus(template: ResidueTemplate) -> list[int]:
+    """The phosphorus atoms of a nucleotide: its own, and that of a phosphate at a 3' end."""
+    return [i for i, element in enumerate(template.elements) if element == "P"]
 
 
 def _side_chain(template: ResidueTemplate) -> tuple[int, str | None]:
@@ -178,16 +184,22 @@ POTENTIAL_REACH = 40_000
 LARGEST_WEIGHT = 20.0
 """3 kT: linear theory overestimates what is nearer to the DNA than that."""
 
-_CHARGED_ATOM = {"ASP": "CG", "GLU": "CD", "LYS": "NZ", "ARG": "CZ", "HIP": "CE1"}
+_CHARGED_ATOM = {"ASP": "CG", "GLU": "CD", "LYS": "NZ", "ARG": "CZ", "HIP": "CE1", "CYM": "SG"}
 
 
 @cache
 def charge_sites() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Library residue, atom in it, and charge of every charged group: phosphates, side chains, ends of chains."""
+    """Library residue, atom in it, and charge of every charged group: phosphates, side chains, ends of chains, ions.
+
+    A polyamine is charged on its nitrogens.
+    """
     sites = []
     for k, (name, template) in enumerate(residue_library().items()):
-        if template.kind == "nucleotide" and "P" in template.index:
-            sites.append((k, template.index["P"], -1))
+        if template.kind == "nucleotide":
+            sites += [(k, atom, -1) for atom in _phosphorus(template)]
+        elif template.kind == "ion":
+            atoms = [i for i, element in enumerate(template.elements) if element == "N"] or [0]
+            sites += [(k, atom, _ION[name] // len(atoms)) for atom in atoms]
         elif template.kind == "amino acid":
             charge, atom = _side_chain(template)
             if charge:

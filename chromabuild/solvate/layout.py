@@ -14,7 +14,7 @@ from chromabuild._kernels import solvent_overlap
 from chromabuild.base.box_vectors import folded, with_images
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
-from chromabuild.molecule.residues import library_needed, residue_library
+from chromabuild.molecule.residues import SITE, library_needed, residue_library
 from chromabuild.solvate.ions import (
     LARGEST_WEIGHT,
     MINIMUM_DISTANCE,
@@ -41,6 +41,9 @@ Shorter than contact distances on purpose: what matters is how many waters are l
 pairs (26,975 atoms) these leave out 8,366, where its volume, 0.73 mL/g of protein and 183 mL/mol of nucleotide,
 displaces 7,820 of our water (+7 %). Minimisation resolves the close contacts.
 """
+
+METALS = {"Mg": (3.0, 2.0), "Zn": (3.0, 2.0)}
+"""The same of ions that are bound by all their ligands already."""
 
 _TILES_A_BATCH = 512
 _CELL_EDGE = 5500
@@ -241,7 +244,7 @@ class SoluteLayer:
         order, self.first = solvent_overlap.sort_into_cells(position.T, self.box, self.grid, int(self.grid.prod()))
         self.position = position[order - 1]
         self.element = element[order - 1]
-        self.closest = np.array(list(CLOSEST.values())).T
+        self.closest = np.array([*CLOSEST.values(), *METALS.values(), (0.0, 0.0)]).T
 
     def tiles(self) -> np.ndarray:
         """Numbers of the tiles of the layer that have slots within reach of the solute."""
@@ -267,12 +270,12 @@ class SoluteLayer:
 
 def _atom_elements(region: Region) -> np.ndarray:
     """(n,) int32 element of every atom, from 1, in the order of CLOSEST."""
-    number = {element: i + 1 for i, element in enumerate(CLOSEST)}
+    number = {element: i + 1 for i, element in enumerate((*CLOSEST, *METALS, SITE))}
     library = list(residue_library().values())
     unknown = [e for k in np.unique(region.template) for e in library[k].elements if e not in number]
     if unknown:
         raise BadInputError(f"the solute holds element {unknown[0]}, for which no distance to water is known: "
-                            "only H, C, N, O, P and S can be solvated")
+                            "only H, C, N, O, P, S, Mg and Zn can be solvated")
     of_library = np.array([number.get(e, 0) for t in library for e in t.elements], dtype=np.int32)
     first = np.cumsum([0] + [len(t.atoms) for t in library[:-1]])
     return of_library[np.repeat(first[region.template] - region.start, region.size) + np.arange(len(region.position))]

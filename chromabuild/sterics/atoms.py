@@ -10,7 +10,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.molecule.residues import ResidueTemplate, residue_library, residue_names
+from chromabuild.molecule.residues import SITE, ResidueTemplate, residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.structure_file import StructureFile
 from chromabuild.sterics.bond_graph import BondGraph
@@ -209,7 +209,7 @@ class Atoms:
             residue=solute.atom_residue,
             residue_name=np.array(residue_names(), dtype=object)[templates],
             residue_label=SoluteLabels(solute),
-            graph=BondGraph(solute.n_atoms, solute.bonds()),
+            graph=BondGraph(solute.n_atoms, np.concatenate([solute.bonds(), _sites(solute)])),
             residue_template=templates.astype(np.int32),
         )
 
@@ -332,3 +332,13 @@ def foreign_bonds(position: np.ndarray, element: np.ndarray, name: list[str], re
         near &= (unknown[a] | unknown[b]) & (np.abs(residue[a] - residue[b]) <= 1)
         bonds += [tuple(pair) for pair in pairs[near].tolist()]
     return np.array(sorted(set(bonds)), dtype=np.int32).reshape(-1, 2)
+
+
+def _sites(solute: Solute) -> np.ndarray:
+    """(k, 2) int32: sites without mass and the atom that they belong to, the first of their molecule."""
+    found = [np.zeros((0, 2), dtype=np.int32)]
+    for number, template in enumerate(residue_library().values()):
+        if SITE in template.elements:
+            first = solute.residue_first_atom[:-1][solute.residue_template == number]
+            found.append(np.stack([first, first + template.elements.index(SITE)], axis=1))
+    return np.concatenate(found).astype(np.int32)

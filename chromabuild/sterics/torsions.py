@@ -88,7 +88,9 @@ def library_torsions() -> tuple[ResidueTorsions, ...]:
 
 
 def side_chain_torsions(solute: Solute, residue: int) -> list[Torsion]:
-    """chi1, chi2, ... of a residue, by atoms of the solute."""
+    """chi1, chi2, ... of a residue, by atoms of the solute; none of one that binds a metal."""
+    if residue in solute.held_residues:
+        return []
     first = int(solute.residue_first_atom[residue])
     return [t.shifted(first) for t in library_torsions()[solute.residue_template[residue]].chi]
 

@@ -17,7 +17,7 @@ from openmm import app
 from chromabuild.forcefield.capped_chains import CAPS, CappedChains, caps_of_links
 from chromabuild.forcefield.openmm_system import read_system
 from chromabuild.forcefield.rules import is_known, rules_for
-from chromabuild.molecule.residues import PHOSPHATE, residue_library
+from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3, residue_library
 
 FORCE_FIELDS = ("amber14", "charmm36m-analogy")
 
@@ -29,7 +29,8 @@ def place_in_chain(name: str) -> tuple[list[str], int]:
     if entry.kind == "amino acid":
         begins, ends = name == f"N{entry.inner_name}" or entry.is_acylated, name == f"C{entry.inner_name}"
     else:
-        begins, ends = name[len(entry.inner_name):] in ("5", PHOSPHATE), name[len(entry.inner_name):] == "3"
+        end = name[len(entry.inner_name):]
+        begins, ends = end in ("5", PHOSPHATE), end in ("3", PHOSPHATE_3)
     names = [first] * (not begins) + [name] + [last] * (not ends)
     return names, int(not begins)
 

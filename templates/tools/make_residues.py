@@ -3,7 +3,7 @@
 Atom names and bonds are those of the AMBER residue templates in the OpenMM package (protein.ff14SB, DNA.OL15, tip3p),
 so that a solute written in this order is matched by the force field without renaming. Modified residues are made of
 their parents by templates/modified_residues.json. HOH4, behind them so that the numbers of others in files stay, is the
-water of opc.xml, with a massless site. Run it only to add residues:
+water of opc.xml, with a massless site; spermine and spermidine are chains of their own. Run it only to add residues:
 
     python templates/tools/make_residues.py
 """
@@ -16,11 +16,14 @@ import openmm.app
 
 STANDARD = ("ALA ARG ASN ASP CYS GLN GLU GLY HID HIE HIP ILE LEU LYS MET PHE PRO SER THR TRP TYR VAL").split()
 NUCLEOTIDES = [base + end for base in ("DA", "DC", "DG", "DT") for end in ("", "5", "3")]
-SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA"]
-PHOSPHORYLATED = [f"{name}5P" for name in ("DA", "DC", "DG", "DT", "5CM", "5HC", "5FC")]
-LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB", *PHOSPHORYLATED)
+SOLVENT = ["HOH", "NA", "CL", "K", "MG", "CA", "ZN"]
+PHOSPHORYLATED = [f"{name}{end}" for end in ("5P", "3P") for name in ("DA", "DC", "DG", "DT", "5CM", "5HC", "5FC")]
+THIOLATE = "CYM"
+POLYAMINES = {"SPM": "N1 C2 C3 C4 N5 C6 C7 C8 C9 N10 C11 C12 C13 N14", "SPD": "N1 C2 C3 C4 C5 N6 C7 C8 C9 N10"}
+"""Spermine and spermidine: heavy atoms along the chain, all nitrogens protonated as at neutral pH."""
+LATER = ("CA", "CYX", "NCYX", "CCYX", "KUB", "NKUB", "CKUB", *PHOSPHORYLATED, THIOLATE, "ZN", *POLYAMINES)
 """At the end, behind all others: their numbers in files stay."""
-PDB_NAME = {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "CYX": "CYS"}
+PDB_NAME = {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "CYX": "CYS", "CYM": "CYS"}
 LINKED = {"CYX": "SG"}
 """Standard residues that a bond of their side chain joins to another residue, and its atom."""
 
@@ -86,6 +89,28 @@ def phosphorylated(inner: dict) -> dict:
     return {**inner, **insert, "bonds": sorted(map(sorted, bonds))}
 
 
+def phosphorylated_3(inner: dict) -> dict:
+    """The entry of a nucleotide that ends a strand with a phosphate of one negative charge, named as in CHARMM."""
+    n, bridge = len(inner["atoms"]), inner["atoms"].index("O3'")
+    bonds = [*inner["bonds"], *([bridge, n], [n, n + 1], [n, n + 2], [n, n + 3], [n + 3, n + 4])]
+    return {**inner, "atoms": [*inner["atoms"], "P3", "O1P3", "O2P3", "O3T", "H3T"],
+            "elements": [*inner["elements"], *"POOOH"], "bonds": sorted(map(sorted, bonds))}
+
+
+def polyamine(heavy: list[str]) -> dict:
+    """The entry of a chain of carbon and nitrogen; hydrogens follow their atom and are numbered after it."""
+    atoms, elements, bonds, before = [], [], [], None
+    for k, name in enumerate(heavy):
+        here, at_end = len(atoms), k in (0, len(heavy) - 1)
+        bonds += [] if before is None else [[before, here]]
+        own = [f"H{name[1:]}{h}" for h in range(1, 3 + at_end)]
+        bonds += [[here, here + h] for h in range(1, len(own) + 1)]
+        atoms += [name, *own]
+        elements += [name[0], *"H" * len(own)]
+        before = here
+    return {"kind": "ion", "atoms": atoms, "elements": elements, "bonds": sorted(bonds), "chi": []}
+
+
 def main() -> None:
     """Read the force-field templates and write residues.json beside this script."""
     folder = Path(openmm.app.__file__).parent / "data" / "amber14"
@@ -96,7 +121,7 @@ def main() -> None:
         templates |= {r.get("name"): r for r in root.find("Residues")}
 
     wanted = [*STANDARD, *LINKED]
-    wanted += [end + name for name in wanted for end in "NC"] + NUCLEOTIDES + SOLVENT
+    wanted += [end + name for name in wanted for end in "NC"] + NUCLEOTIDES + SOLVENT + [THIOLATE]
     residues = {}
     for name in wanted:
         template = templates[name]
@@ -110,7 +135,7 @@ def main() -> None:
             kind, pdb_name = "water" if name == "HOH" else "ion", name
         else:
             kind, pdb_name = "amino acid", PDB_NAME.get(standard, standard)
-        parent = "CYS" if standard == "CYX" else standard
+        parent = "CYS" if standard in ("CYX", THIOLATE) else standard
         chi = [torsion.split() for torsion in CHI[parent].split(",")] if parent in CHI else []
         residues[name] = {
             "pdb_name": pdb_name,
@@ -138,7 +163,10 @@ def main() -> None:
     water = residues["HOH"]
     residues["HOH4"] = {**water, "atoms": [a.get("name") for a in four_point.iter("Atom")],
                         "elements": [*water["elements"], "EP"]}
-    residues |= {name: phosphorylated(residues[name.removesuffix("5P")]) for name in PHOSPHORYLATED}
+    for name in PHOSPHORYLATED:
+        inner = residues[name[:-2]]
+        residues[name] = phosphorylated(inner) if name.endswith("5P") else phosphorylated_3(inner)
+    residues |= {name: {"pdb_name": name, **polyamine(heavy.split())} for name, heavy in POLYAMINES.items()}
     residues |= {name: residues.pop(name) for name in LATER}
     lines = [f"  {json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in residues.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"

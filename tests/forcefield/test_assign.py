@@ -17,7 +17,7 @@ from chromabuild.base.force_fields import force_field_files
 from chromabuild.build.assembly import assemble_solute
 from chromabuild.build.duplex import build_dna
 from chromabuild.dna.curve import circular_path
-from chromabuild.forcefield.amber_analogies import residues_by_analogy
+from chromabuild.forcefield.amber_residues import added_residues
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.openmm_system import read_system, separate_urey_bradley
 from chromabuild.forcefield.rules import DATA
@@ -144,7 +144,7 @@ def assert_terms_are_openmm_s(solute: Solute, force_field: str = "amber14", **co
         rules, templates = charmm36m(), {}
     else:
         files = force_field_files(force_field)
-        more = [io.StringIO(residues_by_analogy(["KUB"], [DATA / name for name in files]))] * force_field.endswith(
+        more = [io.StringIO(added_residues(["KUB"], [DATA / name for name in files], True))] * force_field.endswith(
             "analogy")
         rules = app.ForceField(*files, *more)
         templates = {residue: residue.name for residue in judge.residues()}

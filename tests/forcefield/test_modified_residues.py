@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from support import charmm_xml
+from support.charmm_files_judge import assert_files_agree
 from support.molecular_systems import make_solute
 
 from chromabuild.base.errors import BadInputError
@@ -18,8 +19,10 @@ from chromabuild.forcefield.modified_residues import analogy_note, check_paramet
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.residues import modifications, residue_library
 from chromabuild.pipeline.plan import Parts
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.solvate.ions import formal_charges
 
+OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(72, 72, 72))
 KNOWN = [name for name in modifications() if force_fields_with(name) and not residue_library()[name].link]
 """Those that stand in a chain of their own; of others see test_assign.py and test_ubiquitin_parameters.py."""
 PUBLISHED = [name for name in KNOWN if not all(FORCE_FIELDS[one].by_analogy for one in force_fields_with(name))]
@@ -70,12 +73,12 @@ def test_every_bond_angle_and_torsion_has_parameters(molecules, name):
 
 @pytest.fixture(scope="module")
 def phosphorylated():
-    """Twelve base pairs on the crystal's path whose 5' ends carry phosphates, a 5-methylcytosine among them."""
+    """Twelve base pairs on the crystal's path whose ends carry phosphates, a 5-methylcytosine among them."""
     modified = np.zeros(24, dtype=int)
     modified[12] = 1
     part = [x[60:72] for x in crystal_path()]
     position, template, _ = build_dna(np.array([0, 2, 0, 1, 2, 3, 1, 1, 2, 0, 1, 2]), *part, modified=modified,
-                                      phosphate=True)
+                                      phosphate=True, phosphate_3=True)
     return assemble_solute(position, template, [], np.zeros((0, 3)), np.zeros((0, 3, 3)))
 
 
@@ -85,10 +88,10 @@ def with_phosphates(phosphorylated) -> Topology:
 
 
 def test_phosphates_of_ends_are_charmm_s(phosphorylated, with_phosphates):
-    """Charges of patch 5PHO after DEOX, a whole charge of -1 more than a hydroxyl end has, every term across P."""
+    """Charges of 5PHO and 3PHO after DEOX, -1 more than a hydroxyl has at each end, every term across P."""
     topology = with_phosphates
-    assert topology.net_charge == pytest.approx(-24, abs=1e-6)
-    assert formal_charges()[phosphorylated.residue_template].sum() == -24
+    assert topology.net_charge == pytest.approx(-26, abs=1e-6)
+    assert formal_charges()[phosphorylated.residue_template].sum() == -26
     template = topology.templates[0]
     names = [name.decode() for name in template.atom_name[:len(residue_library()["DA5P"].atoms)]]
     theirs = charmm_xml.atoms_of("ADE", ("DEOX", "5PHO"))
@@ -99,17 +102,60 @@ def test_phosphates_of_ends_are_charmm_s(phosphorylated, with_phosphates):
     assert {(i, j) for i, j in map(sorted, template.bond_atoms.tolist())} >= {(p, op3), (op3, hop3), (p, o5)}
     assert sum(row[1] == p for row in template.angle_atoms.tolist()) == 6
     assert {tuple(sorted(row[1:3])) for row in template.dihedral_atoms.tolist()} >= {(p, op3), (p, o5)}
+    last = len(residue_library()["DG3P"].atoms)
+    names = [name.decode() for name in template.atom_name[-last:]]
+    theirs = charmm_xml.atoms_of("GUA", ("DEOX", "3PHO"))
+    renamed = {"O1P": "OP1", "O2P": "OP2"}
+    assert dict(zip(names, template.charge[-last:], strict=True)) == pytest.approx(
+        {renamed.get(name, name): charge for name, charge in theirs.items()})
+    p3, o3, o3t = (template.n_atoms - last + names.index(name) for name in ("P3", "O3'", "O3T"))
+    assert sum(row[1] == p3 for row in template.angle_atoms.tolist()) == 6
+    assert {tuple(sorted(row[1:3])) for row in template.dihedral_atoms.tolist()} >= {(o3, p3), (p3, o3t)}
+
+
+def test_phosphates_of_ends_through_charmm_s_own_files(phosphorylated, with_phosphates, tmp_path):
+    """The psf and parameters that are written, read by OpenMM, beside chromamd: each term to 1e-6."""
+    assert_files_agree(phosphorylated, with_phosphates, tmp_path, OPTIONS)
+
+
+@pytest.mark.parametrize("force_field", ["amber14", "amber-bsc1", "amber19"])
+def test_five_prime_phosphates_are_those_of_ambertools(force_field):
+    """P 1.1661, OH -0.6210 and its hydrogen 0.3129 in terminal_monophosphate.lib; all else is the inner nucleotide's.
+
+    The strand has a charge for each nucleotide, and no bond, angle or torsion lacks parameters.
+    """
+    strands = [["DA5P", "DC", "DG3"], ["DC5P", "DA3"], ["DG5P", "DT3"], ["DT5P", "DA", "DA3"], ["DA5", "DA", "DA3"]]
+    topology = make_topology(make_solute(strands), {}, force_field)
+    *ours, plain = (topology.templates[k] for k in topology.run_template)
+    for strand, template in zip(strands, ours, strict=False):
+        assert template.charge.sum() == pytest.approx(-len(strand), abs=1e-6)
+        first = residue_library()[strand[0]]
+        n, index = len(first.atoms), first.index
+        charge = dict(zip(first.atoms, template.charge, strict=False))
+        assert (charge["P"], charge["OP3"], charge["HOP3"]) == (1.1661, -0.621, 0.3129)
+        p = index["P"]
+        assert sum(row[1] == p for row in template.angle_atoms.tolist()) == 6
+        assert sum(row[1] == index["OP3"] for row in template.angle_atoms.tolist()) == 1
+        assert {tuple(sorted(row[1:3])) for row in template.dihedral_atoms[
+            (template.dihedral_atoms < n).all(axis=1)].tolist()} >= {(p, index["OP3"]), (p, index["O5'"])}
+    inner = residue_library()["DA"]
+    begin = len(residue_library()["DA5"].atoms)
+    of_inner = dict(zip(inner.atoms, plain.charge[begin:], strict=False))
+    of_first = dict(zip(residue_library()["DA5P"].atoms, ours[0].charge, strict=False))
+    assert {name: of_first[name] for name in of_inner if name != "P"} == {
+        name: charge for name, charge in of_inner.items() if name != "P"}
 
 
 def test_phosphates_of_ends_stand_as_charmm_has_them_at_rest(phosphorylated, with_phosphates):
     """Bonds within 0.03 angstrom, angles about P within 8 degrees; nothing overlaps."""
     template = with_phosphates.templates[0]
-    x, own = phosphorylated.position.astype(float), range(5)
+    x = phosphorylated.position.astype(float)
+    own = {*range(5), *range(template.n_atoms - 6, template.n_atoms)}
     for i, j, r0 in zip(*template.bond_atoms.T, template.bond_r0, strict=True):
         if i in own and j in own:
             assert np.linalg.norm(x[i] - x[j]) == pytest.approx(r0, abs=0.03)
     for (i, j, k), rest in zip(template.angle_atoms, template.angle_theta0, strict=True):
-        if j == 0:
+        if j in (0, template.n_atoms - 5):
             a, b = x[i] - x[j], x[k] - x[j]
             assert np.degrees(np.arccos(a @ b / np.linalg.norm(a) / np.linalg.norm(b))) == pytest.approx(rest, abs=8)
     assert check(phosphorylated).data["before"]["heavy_pairs_below_2"] == 0
@@ -117,10 +163,11 @@ def test_phosphates_of_ends_stand_as_charmm_has_them_at_rest(phosphorylated, wit
 
 def test_phosphates_of_ends_are_refused_elsewhere(tmp_path):
     (tmp_path / "g.fa").write_text(">chrT\n" + "ACGTTGCATC" * 5 + "\n")
-    settings = {"locus": {"fasta": str(tmp_path / "g.fa"), "nucleosomes": None}, "build": {"five_prime": "phosphate"}}
-    with pytest.raises(BadInputError, match="amber14 has no parameters for build.five_prime = phosphate: set dynamics."
-                                            "force_field to charmm36m or charmm36m-analogy, or build.five_prime"):
+    settings = {"locus": {"fasta": str(tmp_path / "g.fa"), "nucleosomes": None}, "build": {"three_prime": "phosphate"}}
+    with pytest.raises(BadInputError, match="amber14 has no parameters for build.three_prime = phosphate: set dynamics."
+                                            "force_field to charmm36m or charmm36m-analogy, or build.three_prime"):
         Parts.of(Settings.model_validate(settings))
+    Parts.of(Settings.model_validate(settings | {"build": {"five_prime": "phosphate"}}))
 
 
 def test_acetyl_lysine_is_that_of_toppar(molecules):

@@ -22,10 +22,12 @@ from chromabuild.simulate.openmm_engine import nonbonded_options
 
 @pytest.mark.parametrize("force_field", FORCE_FIELDS)
 def test_every_unmodified_residue_is_known(force_field):
-    """CHARMM has ions for its own three-point water alone, AMBER no phosphates at 5' ends."""
+    """CHARMM has ions for its own three-point water alone, AMBER no 3'-phosphates; polyamines are by analogy."""
     unknown = [name for name, one in residue_library().items()
                if not one.modification and not is_known(name, force_field)]
-    assert unknown == (["HOH4"] if FORCE_FIELDS[force_field].is_charmm else [f"D{base}5P" for base in "ACGT"])
+    form = FORCE_FIELDS[force_field]
+    expected = ["HOH4"] if form.is_charmm else [f"D{base}3P" for base in "ACGT"]
+    assert unknown == expected + ([] if form.by_analogy else ["SPM", "SPD"])
 
 
 @pytest.mark.parametrize(("residue", "recipe"), [

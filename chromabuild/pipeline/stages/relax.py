@@ -2,7 +2,7 @@
 
 from chromabuild.base.errors import BadInputError, ClashesRemainError
 from chromabuild.base.summary import Summary
-from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.relaxing import CLEAN, RELAXED, bound_ion_settings
 from chromabuild.pipeline.stages.stage import Job, Stage
 
 
@@ -11,7 +11,7 @@ def run(job: Job) -> Summary:
 
     Raises BadInputError where the settings leave the stage out, ClashesRemainError when atoms came too close.
     """
-    from chromabuild.api import relax_solute
+    from chromabuild.api import add_bound_ions, relax_solute
     from chromabuild.clash import check
     from chromabuild.molecule.solute import Solute
     from chromabuild.pipeline.limits import refuse
@@ -30,8 +30,11 @@ def run(job: Job) -> Summary:
             f"{found['ring_piercings']['count']} pierced rings came up in the relaxation: raise relax.minimise_steps "
             "or set relax.enabled to false")
     solute.provenance = job.provenance
+    bound: Summary = {}
+    if bound_ion_settings(job.config, relaxed=True):
+        solute, bound = add_bound_ions(solute, job.config)
     solute.write(job.folder / RELAXED)
-    return {"atoms": solute.n_atoms, **run, "pairs_after": found["pairs_below_threshold"]["count"],
+    return {"atoms": solute.n_atoms, **run, **bound, "pairs_after": found["pairs_below_threshold"]["count"],
             "clashscore_after": found["clashscore"]}
 
 
@@ -40,4 +43,5 @@ STAGE = Stage("relax", "dry relaxation",
                "solvate.calcium_chloride", "simulate.temperature", "dynamics.force_field",
                "dynamics.force_field_files"),
               (RELAXED,), run, reads={"solute": CLEAN}, files=("dynamics.force_field_files",),
-              applies=lambda config: config.relax.enabled)
+              applies=lambda config: config.relax.enabled,
+              settings_of=lambda config: bound_ion_settings(config, relaxed=True))
