@@ -12,7 +12,8 @@ from support.engine_energies import energies_by_force, relative_rms
 from support.molecular_systems import fixture, make_solute
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.export.amber import LARGEST, _write, export_amber
+from chromabuild.export.amber import LARGEST, export_amber
+from chromabuild.export.prmtop_sections import write_section
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.import_files import import_system
@@ -140,7 +141,7 @@ def test_what_a_prmtop_cannot_hold_is_refused(tmp_path):
 def test_columns(tmp_path, n):
     """Ten integers a line, an empty line for none."""
     with open(tmp_path / "text", "w") as file:
-        _write(file, "X", "8d", np.arange(n))
+        write_section(file, "X", "8d", np.arange(n))
     title, form, *lines = (tmp_path / "text").read_text().splitlines()
     assert (title, form) == ("%FLAG X", "%FORMAT(10I8)")
     assert [len(line) for line in lines] == [80] * (n // 10) + ([8 * (n % 10)] if n % 10 or not n else [])
