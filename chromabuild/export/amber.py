@@ -148,7 +148,7 @@ def _commands(phases: Sequence[PlannedPhase]) -> str:
 
 def _terms_of(topology: Topology, template: MoleculeTemplate, charmm: bool) -> _Terms:
     if not charmm:
-        refuse_charmm_terms(template, "a prmtop of AMBER's force fields does not hold", has_maps=True)
+        refuse_charmm_terms(template, "AMBER")
     bonds, bond_values = template.bond_atoms, np.column_stack([template.bond_k, template.bond_r0])
     angles = template.angle_atoms
     angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])

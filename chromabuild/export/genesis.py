@@ -13,7 +13,6 @@ import numpy as np
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
-from chromabuild.export.amber_terms import refuse_sites
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_crd, write_pdb
@@ -79,7 +78,6 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
     restraint on nothing.
     """
-    refuse_sites(system.topology, "GENESIS")
     factor = heavy_hydrogens(phases, "GENESIS")
     expressions = {group: selection_of(group, system.topology) for group in held_groups(phases, system.topology)}
     if is_charmm(system.topology):

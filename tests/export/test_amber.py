@@ -126,7 +126,7 @@ def test_what_a_prmtop_cannot_hold_is_refused(tmp_path):
     topology = make_topology(make_solute([["NALA", "CALA"]]), {})
     position, box = np.zeros((topology.n_atoms, 3)), np.full(3, 30.0)
     for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]),
-                          "has harmonic impropers, which .*: export to gromacs or openmm"),
+                          "has harmonic impropers, which .* for dynamics.force_field charmm36m alone"),
                          (dict(pair14_sigma=topology.templates[0].pair14_sigma * 1.1), "1-4 pairs with parameters")):
         changed = replace(topology, templates=[replace(topology.templates[0], **change)])
         with pytest.raises(BadInputError, match=told):
