@@ -38,8 +38,8 @@ def write_charmm(system: BuiltSystem, folder: Path, factor: float = 1.0, counted
     topology = system.topology
     for template in topology.templates:
         if len(template.virtual_site_atoms):
-            raise BadInputError(f"{template.name} has a virtual site, which this export writes for AMBER's force fields "
-                                "alone: export to gromacs or openmm")
+            raise BadInputError(f"{template.name} has a virtual site, which this export writes for force fields "
+                                "of AMBER alone: export to gromacs or openmm")
     terms = [charmm_terms(template) for template in topology.templates]
     text = parameter_text(topology, terms)
     folder.mkdir(parents=True, exist_ok=True)
