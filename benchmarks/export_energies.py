@@ -29,7 +29,7 @@ import numpy as np
 import openmm
 from common import peers
 from common.command import Benchmark
-from common.energies import Parts, differences, of_chromamd, of_openmm
+from common.energies import BONDS_ANGLES, Parts, differences, of_chromamd, of_openmm
 from common.solutes import duplex, nucleosome
 from modified_nucleosomes import CASES
 from modified_nucleosomes import built as marked
@@ -68,6 +68,8 @@ GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"],
                  "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
 LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
                 "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}
+
+
 def cells(force_fields: Sequence[str], systems: Sequence[str], waters: Sequence[WaterName]
           ) -> Iterator[tuple[str, str, WaterName]]:
     """Force fields, systems and waters that go together."""
@@ -139,13 +141,17 @@ def of_gromacs(system: BuiltSystem, folder: Path) -> Parts:
     return parts | {"electrostatic": [factor * part for part in parts["electrostatic"]]}
 
 
-def of_lammps(lmp: Path, folder: Path) -> Parts:
-    """The only row of the table of energies."""
+def of_lammps(lmp: Path, system: BuiltSystem, folder: Path) -> Parts:
+    """The only row of the table of energies; correction maps are fixes, and Urey-Bradley terms are angles."""
     subprocess.run([lmp, "-in", "energy.in", "-screen", "none", "-log", "e.log"], cwd=folder, check=True)
     log = (folder / "e.log").read_text()
     head, row = log[log.rindex("   Step "):].splitlines()[:2]
     value = dict(zip(head.split(), map(float, row.split()), strict=True))
-    return {term: [value.get(name, 0.0) for name in names] for term, names in LAMMPS_TERMS.items()}
+    found = {term: [value.get(name, 0.0) for name in names] for term, names in LAMMPS_TERMS.items()}
+    found["dihedral"] += [one for name, one in value.items() if name.startswith("f_cmap")]
+    if any(len(template.urey_bradley_atoms) for template in system.topology.templates):
+        found[BONDS_ANGLES] = found.pop("bond") + found.pop("angle")
+    return found
 
 
 def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
@@ -225,7 +231,7 @@ def main() -> None:
             system = built(name, force_field, water, folder / "chain")
             ours = of_chromamd(system, dynamics, folder)
             judges: dict[str, Callable[[Path], Parts]] = {
-                "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp),
+                "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp, system),
                 "prmtop": partial(of_prmtop, system, dynamics), "psf": partial(of_psf, system, dynamics),
                 "top": partial(of_top, system, dynamics),
                 "system": partial(of_system, system, dynamics)}

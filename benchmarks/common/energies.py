@@ -15,6 +15,8 @@ from common.engine import write_system
 CHROMAMD_TERMS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL", "IMPROPER", "CMAP"],
                   "lennard_jones": ["VDWAALS", "PAIR14_VDW"], "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
 NONBONDED = ("lennard_jones", "electrostatic")
+BONDS_ANGLES = "bond_and_angle"
+"""Of a program that counts Urey-Bradley terms as angles."""
 
 Parts = dict[str, list[float]]
 """Parts of every term, kcal/mol."""
@@ -37,8 +39,9 @@ def of_chromamd(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) ->
 def of_openmm(system: openmm.System, position: np.ndarray, box: np.ndarray, dynamics: DynamicsSection) -> Parts:
     """Terms by the kind of force; all of OpenMM's nonbonded forces in one."""
     options = nonbonded_options(dynamics, box)
-    groups = {"HarmonicBondForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2, "CMAPTorsionForce": 2,
-              "CustomTorsionForce": 2, "HarmonicTorsionForce": 2, "RBTorsionForce": 2}
+    groups = {"HarmonicBondForce": 0, "UreyBradleyForce": 0, "HarmonicAngleForce": 1, "PeriodicTorsionForce": 2,
+              "CMAPTorsionForce": 2, "CustomTorsionForce": 2, "HarmonicTorsionForce": 2, "ImproperTorsionForce": 2,
+              "RBTorsionForce": 2}
     for force in system.getForces():
         force.setForceGroup(groups.get(force.getName(), 3))
         if isinstance(force, openmm.NonbondedForce):
@@ -58,6 +61,8 @@ def differences(ours: Parts, theirs: Parts) -> tuple[str, float, float]:
     """The term with the largest relative difference, that difference, and that of the sum of all that are compared."""
     if "nonbonded" in theirs:
         ours = ours | {"nonbonded": [part for term in NONBONDED for part in ours[term]]}
+    if BONDS_ANGLES in theirs:
+        ours = ours | {BONDS_ANGLES: ours["bond"] + ours["angle"]}
     ours = {term: ours[term] for term in theirs}
     found = {}
     for term, parts in ours.items():

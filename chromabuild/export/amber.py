@@ -1,11 +1,14 @@
 """AMBER input: prmtop, a NetCDF restart, and the phases of the protocol.
 
+In a force field of CHARMM the prmtop is what AMBER's `chamber` makes: 1-4 pairs have a table of their own, and there
+are lists of Urey-Bradley terms, harmonic impropers and correction maps.
+
 Format of the prmtop: "AMBER Parameter/Topology File Format" (ambermd.org/FileFormats); of the restart: AMBER NetCDF
 Trajectory/Restart Convention 1.0, revision B. Units of AMBER are ours, but for charges, which are multiplied by
 18.2223, and angles, which are in radian.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -26,6 +29,7 @@ from chromabuild.export.amber_terms import (
     sides_of_water,
     site_distances,
 )
+from chromabuild.export.atom_types import AtomTypes, atom_types, short_names
 from chromabuild.export.blocks import atom_blocks, molecule_blocks, row_blocks, term_blocks, total
 from chromabuild.export.elements import ELEMENTS, nearest_element
 from chromabuild.export.netcdf_file import Variable, write_netcdf
@@ -36,12 +40,12 @@ from chromabuild.export.parts import (
     with_constant_restraints,
     write_texts,
 )
+from chromabuild.export.prmtop_sections import TypedTerms, write_charmm_terms, write_maps, write_section
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.hydrogens import masses_of_molecules
 from chromabuild.forcefield.molecule_runs import MoleculeRuns
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
 from chromabuild.simulate.openmm_engine import nonbonded_options
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -55,10 +59,6 @@ _HH_CONSTANT = 553.0
 """kcal/mol/angstrom^2 of the third side of a rigid water, which AMBER has as a bond."""
 _WATER = "WAT"
 """The residue that AMBER's programs take for a rigid water."""
-_FORMATS = {"8d": ("10I8", 10, "%8d"), "16.8E": ("5E16.8", 5, "%16.8E"), "4s": ("20a4", 20, "%-4.4s"),
-            "2I8": ("2I8", 2, "%8d"), "6I8": ("6I8", 6, "%8d"), "20I4": ("20I4", 20, "%4d"),
-            "9.5f": ("8(F9.5)", 8, "%9.5f")}
-"""As a section declares it, values a line, and a value."""
 _PHASE = """\
 # phase NAME PRMTOP COORDINATES
 phase() {
@@ -91,9 +91,9 @@ def export_amber(system: BuiltSystem, folder: Path, dynamics: DynamicsSection | 
     """Write ``system.prmtop`` and ``system.rst7`` into ``folder``, which is made; gives their paths.
 
     ``phases``: each becomes an mdin file, ten of them where its restraints change, and a command in ``run.sh``; where
-    hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError for what a prmtop of AMBER's force
-    fields cannot hold: too many atoms, Urey-Bradley terms, harmonic impropers, 1-4 pairs with parameters of their own;
-    for several masses of hydrogen, and for a restraint on nothing.
+    hydrogens are heavy, ``heavy.prmtop`` has their masses. Raises BadInputError for what a prmtop cannot hold: too many
+    atoms, 1-4 pairs with parameters that are not those of their types, in other force fields than CHARMM's Urey-Bradley
+    terms and harmonic impropers; for several masses of hydrogen, and for a restraint on nothing.
     """
     factor = heavy_hydrogens(phases, "AMBER")
     parts = with_constant_restraints(phases)
@@ -122,15 +122,15 @@ def write_prmtops(system: BuiltSystem, folder: Path, factor: float) -> list[Path
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for a prmtop (at most {LARGEST:,}): export "
                             "--part solute")
-    terms = [_terms_of(topology, template) for template in topology.templates]
-    used = np.unique(np.concatenate([topology.templates[t].lj_type for t in np.unique(topology.run_template)]))
+    types = atom_types(topology)
+    terms = [_terms_of(topology, template, types.scaled is not None) for template in topology.templates]
     folder.mkdir(parents=True, exist_ok=True)
     masses = {"system": [template.mass for template in topology.templates]}
     if factor != 1:
         masses["heavy"] = masses_of_molecules(topology, factor)
     for name, mass in masses.items():
         with atomic_path(folder / f"{name}.prmtop") as part, open(part, "w", encoding="ascii") as file:
-            _write_prmtop(file, system, terms, used, mass)
+            _write_prmtop(file, system, terms, types, mass)
     return [folder / f"{name}.prmtop" for name in masses]
 
 
@@ -147,8 +147,9 @@ def _commands(phases: Sequence[PlannedPhase]) -> str:
     return phase_script("PMEMD names the program.", 'PMEMD="${PMEMD:-pmemd.cuda}"', lines)
 
 
-def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
-    refuse_charmm_terms(template, "a prmtop of AMBER's force fields does not hold", has_maps=True)
+def _terms_of(topology: Topology, template: MoleculeTemplate, charmm: bool) -> _Terms:
+    if not charmm:
+        refuse_charmm_terms(template, "AMBER")
     bonds, bond_values = template.bond_atoms, np.column_stack([template.bond_k, template.bond_r0])
     angles = template.angle_atoms
     angle_values = np.column_stack([template.angle_k, np.radians(template.angle_theta0)])
@@ -166,12 +167,12 @@ def _terms_of(topology: Topology, template: MoleculeTemplate) -> _Terms:
                             "does not write: export to gromacs or openmm")
     atoms = template.dihedral_atoms.astype(np.int64)
     values = np.column_stack([template.dihedral_k, template.dihedral_n, np.radians(template.dihedral_phase),
-                              np.full(len(atoms), SCEE), np.full(len(atoms), SCNB)])
+                              *(np.full(len(atoms), 1.0 if charmm else scale) for scale in (SCEE, SCNB))])
     keys = pair_keys(atoms[:, [0, 3]], template.n_atoms)
     bonded = pair_keys(template.bond_atoms, template.n_atoms)
     is_proper = np.all([np.isin(pair_keys(atoms[:, k:k + 2], template.n_atoms), bonded) for k in range(3)], axis=0)
     scaled = pair_keys(template.pair14_atoms, template.n_atoms)
-    scales = scales_of_pairs(topology, template)
+    scales = np.ones((len(scaled), 2)) if charmm else scales_of_pairs(topology, template)
     gives = np.zeros(len(atoms), dtype=bool)
     proper = np.flatnonzero(is_proper)
     found, first = np.unique(keys[proper], return_index=True)
@@ -201,19 +202,20 @@ def _paths(template: MoleculeTemplate, pairs: np.ndarray) -> np.ndarray:
                           if k != first and last in partners[k] and last != j) for first, last in pairs.tolist()])
 
 
-def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], used: np.ndarray,
+def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], types: AtomTypes,
                   mass: Sequence[np.ndarray]) -> None:
-    """``used``: the Lennard-Jones types that atoms have; readers take the others for pairs out of the rule. ``mass``:
-    of the atoms of each kind of molecule."""
+    """``types``: those that atoms have; readers take others for pairs out of the rule. ``mass``: of the atoms of each
+    kind of molecule."""
     topology, templates = system.topology, system.topology.templates
-    n_types = len(used)
+    n_types, kinds = len(types.names), types.of_template
+    charmm = types.scaled is not None
 
     def of_atoms(values: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
         return atom_blocks(topology, values)
 
-    bonds = _TypedTerms.of([(one.bonds, one.bond_values) for one in terms])
-    angles = _TypedTerms.of([(one.angles, one.angle_values) for one in terms])
-    dihedrals = _TypedTerms.of([(_signed(one), one.dihedral_values) for one in terms])
+    bonds = TypedTerms.of([(one.bonds, one.bond_values) for one in terms])
+    angles = TypedTerms.of([(one.angles, one.angle_values) for one in terms])
+    dihedrals = TypedTerms.of([(_signed(one), one.dihedral_values) for one in terms])
     bond_types, angle_types, dihedral_types = (one.types for one in (bonds, angles, dihedrals))
     exclusions = [_exclusions(template) for template in templates]
     of_used = [templates[t] for t in np.unique(topology.run_template)]
@@ -227,88 +229,70 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], us
         max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0, 0]
     element = [nearest_element(template.mass) for template in templates]
     is_site = [template.mass == 0 for template in templates]
-    kinds = [np.searchsorted(used, template.lj_type) for template in templates]
     number = np.array([row.number for row in ELEMENTS])
     file.write("%VERSION  VERSION_STAMP = V0001.000  DATE = 01/01/00  00:00:00\n")
-    _write(file, "TITLE", "4s", ["chro", "mabu", "ild"])
-    _write(file, "POINTERS", "8d", pointers_of_file)
-    _write(file, "ATOM_NAME", "4s", of_atoms([np.where(site, "EPW", template.atom_name.astype("U4"))
-                                              for site, template in zip(is_site, templates, strict=True)]))
-    _write(file, "CHARGE", "16.8E", of_atoms([template.charge * CHARGE_UNIT for template in templates]))
-    _write(file, "ATOMIC_NUMBER", "8d", of_atoms([np.where(site, 0, number[row])
-                                                  for site, row in zip(is_site, element, strict=True)]))
-    _write(file, "MASS", "16.8E", of_atoms(mass))
-    _write(file, "ATOM_TYPE_INDEX", "8d", of_atoms([kind + 1 for kind in kinds]))
-    _write(file, "NUMBER_EXCLUDED_ATOMS", "8d", of_atoms([behind for behind, _ in exclusions]))
+    write_section(file, "CTITLE" if charmm else "TITLE", "4s", ["chro", "mabu", "ild"])
+    write_section(file, "POINTERS", "8d", pointers_of_file)
+    if charmm:
+        file.write(f"%FLAG FORCE_FIELD_TYPE\n%FORMAT(i2,a78)\n 1{f' CHARMM {topology.force_field}':<78s}\n")
+    write_section(file, "ATOM_NAME", "4s", of_atoms([np.where(site, "EPW", template.atom_name.astype("U4"))
+                                                     for site, template in zip(is_site, templates, strict=True)]))
+    write_section(file, "CHARGE", "16.8E", of_atoms([template.charge * CHARGE_UNIT for template in templates]))
+    write_section(file, "ATOMIC_NUMBER", "8d", of_atoms([np.where(site, 0, number[row])
+                                                         for site, row in zip(is_site, element, strict=True)]))
+    write_section(file, "MASS", "16.8E", of_atoms(mass))
+    write_section(file, "ATOM_TYPE_INDEX", "8d", of_atoms([kind + 1 for kind in kinds]))
+    write_section(file, "NUMBER_EXCLUDED_ATOMS", "8d", of_atoms([behind for behind, _ in exclusions]))
     first, second = np.meshgrid(np.arange(n_types), np.arange(n_types), indexing="ij")
     low, high = np.minimum(first, second), np.maximum(first, second)
-    _write(file, "NONBONDED_PARM_INDEX", "8d", (high * (high + 1) // 2 + low + 1).ravel())
+    write_section(file, "NONBONDED_PARM_INDEX", "8d", (high * (high + 1) // 2 + low + 1).ravel())
     names = [np.array([_WATER]) if template.rigid_water else template.residue_name.astype("U4")
              for template in templates]
-    _write(file, "RESIDUE_LABEL", "4s", atom_blocks(topology, names))
-    _write(file, "RESIDUE_POINTER", "8d", term_blocks(topology, [
+    write_section(file, "RESIDUE_LABEL", "4s", atom_blocks(topology, names))
+    write_section(file, "RESIDUE_POINTER", "8d", term_blocks(topology, [
         np.searchsorted(template.atom_residue, np.arange(len(template.residue_name)))[:, None]
         for template in templates], base=1))
-    for title, types, columns in (("BOND", bond_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
-                                  ("ANGLE", angle_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
-                                  ("DIHEDRAL", dihedral_types, ("FORCE_CONSTANT", "PERIODICITY", "PHASE"))):
+    for title, values, columns in (("BOND", bond_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
+                                   ("ANGLE", angle_types, ("FORCE_CONSTANT", "EQUIL_VALUE")),
+                                   ("DIHEDRAL", dihedral_types, ("FORCE_CONSTANT", "PERIODICITY", "PHASE"))):
         for k, column in enumerate(columns):
-            _write(file, f"{title}_{column}", "16.8E", types[:, k])
+            write_section(file, f"{title}_{column}", "16.8E", values[:, k])
     for k, title in ((3, "SCEE_SCALE_FACTOR"), (4, "SCNB_SCALE_FACTOR")):
-        _write(file, title, "16.8E", dihedral_types[:, k])
-    _write(file, "SOLTY", "16.8E", np.zeros(n_types))
+        write_section(file, title, "16.8E", dihedral_types[:, k])
+    write_section(file, "SOLTY", "16.8E", np.zeros(n_types))
     rows, columns = np.tril_indices(n_types)
-    _write(file, "LENNARD_JONES_ACOEF", "16.8E", topology.lj_c12[used[rows], used[columns]])
-    _write(file, "LENNARD_JONES_BCOEF", "16.8E", topology.lj_c6[used[rows], used[columns]])
+    first, second = types.lj_type[rows], types.lj_type[columns]
+    write_section(file, "LENNARD_JONES_ACOEF", "16.8E", topology.lj_c12[first, second])
+    write_section(file, "LENNARD_JONES_BCOEF", "16.8E", topology.lj_c6[first, second])
+    if types.scaled is not None:
+        for letter, table in zip("AB", types.scaled.coefficients(), strict=True):
+            write_section(file, f"LENNARD_JONES_14_{letter}COEF", "16.8E", table[rows, columns])
     for name, one in (("BONDS", bonds), ("ANGLES", angles), ("DIHEDRALS", dihedrals)):
-        _write(file, f"{name}_INC_HYDROGEN", "8d", one.rows(topology, True))
-        _write(file, f"{name}_WITHOUT_HYDROGEN", "8d", one.rows(topology, False))
-    _write_maps(file, topology)
-    _write(file, "EXCLUDED_ATOMS_LIST", "8d", _excluded_lists(topology, exclusions))
+        write_section(file, f"{name}_INC_HYDROGEN", "8d", one.rows(topology, True))
+        write_section(file, f"{name}_WITHOUT_HYDROGEN", "8d", one.rows(topology, False))
+    if charmm:
+        write_charmm_terms(file, topology)
+    write_maps(file, topology, "CHARMM_" if charmm else "")
+    write_section(file, "EXCLUDED_ATOMS_LIST", "8d", _excluded_lists(topology, exclusions))
     for title in ("HBOND_ACOEF", "HBOND_BCOEF", "HBCUT"):
-        _write(file, title, "16.8E", [])
-    type_names = np.array([name[:4] for name in topology.lj_name[used].astype("U8")])
-    _write(file, "AMBER_ATOM_TYPE", "4s", of_atoms([
+        write_section(file, title, "16.8E", [])
+    type_names = np.array(short_names(types.names, 4) if charmm else [name[:4] for name in types.names])
+    write_section(file, "AMBER_ATOM_TYPE", "4s", of_atoms([
         np.where(site, "EP", type_names[np.minimum(kind, n_types - 1)])
         for site, kind in zip(is_site, kinds, strict=True)]))
-    _write(file, "TREE_CHAIN_CLASSIFICATION", "4s", of_atoms([np.full(t.n_atoms, "BLA") for t in templates]))
+    write_section(file, "TREE_CHAIN_CLASSIFICATION", "4s", of_atoms([np.full(t.n_atoms, "BLA") for t in templates]))
     for title in ("JOIN_ARRAY", "IROTAT"):
-        _write(file, title, "8d", of_atoms([np.zeros(t.n_atoms, dtype=int) for t in templates]))
+        write_section(file, title, "8d", of_atoms([np.zeros(t.n_atoms, dtype=int) for t in templates]))
     solute_molecules, solute_residues = _solute_size(topology)
-    _write(file, "SOLVENT_POINTERS", "8d", [solute_residues, int(topology.run_count.sum()), solute_molecules + 1])
-    _write(file, "ATOMS_PER_MOLECULE", "8d", (np.full(count, templates[t].n_atoms)
-                                              for t, _, count in molecule_blocks(topology)))
+    write_section(file, "SOLVENT_POINTERS", "8d",
+                  [solute_residues, int(topology.run_count.sum()), solute_molecules + 1])
+    write_section(file, "ATOMS_PER_MOLECULE", "8d", (np.full(count, templates[t].n_atoms)
+                                                     for t, _, count in molecule_blocks(topology)))
     lengths, angles = np.split(edges_and_angles(system.box), 2)
-    _write(file, "BOX_DIMENSIONS", "16.8E", [angles[1], *lengths])
+    write_section(file, "BOX_DIMENSIONS", "16.8E", [angles[1], *lengths])
     file.write("%FLAG RADIUS_SET\n%FORMAT(1a80)\n" + "Bondi radii (bondi)".ljust(80) + "\n")
     for title, values in (("RADII", [row.radius for row in ELEMENTS]), ("SCREEN", [row.screening for row in ELEMENTS])):
-        _write(file, title, "16.8E", of_atoms([np.array(values)[row] for row in element]))
-
-
-def _write_maps(file: TextIO, topology: Topology) -> None:
-    """Correction maps, of ff19SB; nothing where there are none. They begin at -180 degrees, psi runs faster; atoms are
-    counted from 1."""
-    n = total(topology, [len(template.cmap_atoms) for template in topology.templates])
-    if not n:
-        return
-    used, which = np.unique(np.concatenate([template.cmap_map for template in topology.templates]),
-                            return_inverse=True)
-    number = np.split(which + 1, np.cumsum([len(template.cmap_map) for template in topology.templates])[:-1])
-    size = round(topology.cmap_energy.shape[1] ** 0.5)
-    _write(file, "CMAP_COUNT", "2I8", [n, len(used)])
-    _write(file, "CMAP_RESOLUTION", "20I4", np.full(len(used), size))
-    for k, energy in enumerate(topology.cmap_energy[used], 1):
-        _write(file, f"CMAP_PARAMETER_{k:02d}", "9.5f", np.roll(energy.reshape(size, size), size // 2, axis=(0, 1)))
-
-    def rows() -> Iterator[np.ndarray]:
-        for t, first, count in molecule_blocks(topology):
-            atoms = topology.templates[t].cmap_atoms.astype(np.int64)
-            if len(atoms):
-                offsets = first + 1 + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
-                moved = atoms + offsets[:, None, None]
-                yield np.concatenate([moved, np.broadcast_to(number[t][:, None], (count, len(atoms), 1))], axis=2)
-
-    _write(file, "CMAP_INDEX", "6I8", rows())
+        write_section(file, title, "16.8E", of_atoms([np.array(values)[row] for row in element]))
 
 
 def _signed(terms: _Terms) -> np.ndarray:
@@ -319,50 +303,6 @@ def _signed(terms: _Terms) -> np.ndarray:
     atoms = terms.dihedrals
     backwards = (atoms[:, 2] == 0) | (atoms[:, 3] == 0)
     return np.column_stack([np.where(backwards[:, None], atoms[:, ::-1], atoms), ~terms.gives_pair, terms.is_improper])
-
-
-@dataclass(frozen=True)
-class _TypedTerms:
-    """Terms of a kind of every kind of molecule, and the distinct parameters that they have."""
-
-    types: np.ndarray
-    """(types, parameters)."""
-    atoms: list[np.ndarray]
-    """(n, 2..6) from 0; behind four atoms the marks of dihedrals."""
-    number: list[np.ndarray]
-    """(n,) of the parameters, from 1."""
-
-    @classmethod
-    def of(cls, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> "_TypedTerms":
-        """From atoms and parameters of each kind of molecule."""
-        width = kinds[0][1].shape[1]
-        types, which = np.unique(np.concatenate([values for _, values in kinds]).reshape(-1, width), axis=0,
-                                 return_inverse=True)
-        ends = np.cumsum([len(atoms) for atoms, _ in kinds])[:-1]
-        return cls(types, [atoms.astype(np.int64) for atoms, _ in kinds], np.split(which.ravel() + 1, ends))
-
-    def _chosen(self, topology: Topology, has_hydrogen: bool) -> list[np.ndarray]:
-        """Of each kind of molecule the terms with an atom of hydrogen, or those without."""
-        hydrogen = [(t.mass < HEAVIEST_HYDROGEN) & (t.mass > 0) for t in topology.templates]
-        return [np.flatnonzero(own[atoms[:, :4]].any(axis=1) == has_hydrogen)
-                for own, atoms in zip(hydrogen, self.atoms, strict=True)]
-
-    def count(self, topology: Topology, has_hydrogen: bool) -> int:
-        """How many the system has."""
-        return total(topology, [len(rows) for rows in self._chosen(topology, has_hydrogen)])
-
-    def rows(self, topology: Topology, has_hydrogen: bool) -> Iterator[np.ndarray]:
-        """AMBER's numbers of the first coordinates of the atoms, with marks, and the number of the parameters."""
-        chosen = self._chosen(topology, has_hydrogen)
-        for t, first, count in molecule_blocks(topology):
-            atoms, number = self.atoms[t][chosen[t]], self.number[t][chosen[t]]
-            if len(atoms) == 0:
-                continue
-            offsets = first + topology.templates[t].n_atoms * np.arange(count, dtype=np.int64)
-            rows = 3 * (atoms[None, :, :4] + offsets[:, None, None])
-            for column, marks in enumerate(atoms[:, 4:].T, 2):
-                rows[:, :, column] *= np.where(marks, -1, 1)
-            yield np.concatenate([rows, np.broadcast_to(number[:, None], (count, len(atoms), 1))], axis=2)
 
 
 def _exclusions(template: MoleculeTemplate) -> tuple[np.ndarray, np.ndarray]:
@@ -392,23 +332,6 @@ def _solute_size(topology: Topology) -> tuple[int, int]:
             break
         molecules, residues = molecules + count, residues + count * len(template.residue_name)
     return molecules, residues
-
-
-def _write(file: TextIO, title: str, form: str, values: Iterable) -> None:
-    """A section, in the columns of its format; ``values``: numbers, or blocks of them."""
-    declared, per_line, cell = _FORMATS[form]
-    file.write(f"%FLAG {title}\n%FORMAT({declared})\n")
-    is_blocks = isinstance(values, Iterator)
-    rest, is_empty, block = [], True, per_line * 1000
-    for one in values if is_blocks else [np.asarray(values)]:
-        flat = rest + one.ravel().tolist()
-        whole = len(flat) // per_line * per_line
-        for start in range(0, whole, block):
-            part = flat[start:min(start + block, whole)]
-            file.write((cell * per_line + "\n") * (len(part) // per_line) % tuple(part))
-        rest, is_empty = flat[whole:], is_empty and not flat
-    if rest or is_empty:
-        file.write(cell * len(rest) % tuple(rest) + "\n")
 
 
 def _box_kind(box: np.ndarray) -> int:

@@ -1,7 +1,8 @@
 """Control files (mdin) of AMBER's pmemd and sander for the phases of a protocol.
 
-Keys: Amber reference manual, "sander" and "pmemd". Restraints are groups of atom ranges after the namelists, each with
-a constant of its own (its appendix "GROUP specification"); their energy is k x^2, as ours.
+Keys: Amber reference manual, "sander" and "pmemd"; ``fswitch`` is CHARMM's force switch. Restraints are groups of atom
+ranges after the namelists, each with a constant of its own (its appendix "GROUP specification"); their energy is k x^2,
+as ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,9 @@ def phase_control(phase: PlannedPhase, dynamics: DynamicsSection, options: Nonbo
     mesh = {f"nfft{axis}": points for axis, points in zip((1, 2, 3), options.grid, strict=True)}
     mesh |= {"order": dynamics.pme_spline_order, "ew_coeff": round(options.alpha, 8), "vdwmeth": _TRUNCATED}
     title = f"chromabuild, phase {phase.name}"
-    if options.is_switched:
+    if options.is_switched and options.force_switch:
+        keys["fswitch"] = options.switch_distance
+    elif options.is_switched:
         title += "; Lennard-Jones is truncated here and switched off in chromamd"
     lines = [title, *_namelist("cntrl", keys), *_namelist("ewald", mesh)]
     if ramp:

@@ -1,4 +1,4 @@
-"""What a prmtop and LAMMPS' AMBER styles hold: 1-4 pairs that are scaled, and no terms of CHARMM."""
+"""What a prmtop and LAMMPS' styles of AMBER's force fields hold: 1-4 pairs that are scaled, and no terms of CHARMM."""
 
 import numpy as np
 
@@ -9,27 +9,14 @@ SCEE, SCNB = 1.2, 2.0
 """What AMBER divides 1-4 charges and Lennard-Jones energies by, where nothing else is said."""
 
 
-def refuse_charmm_terms(template: MoleculeTemplate, reason: str, has_maps: bool = False) -> None:
-    """Raise BadInputError for correction maps unless ``has_maps``, Urey-Bradley terms and harmonic impropers, which
-    ``reason``."""
-    kinds = {"correction maps (CMAP)": template.cmap_atoms[:0] if has_maps else template.cmap_atoms,
-             "Urey-Bradley terms": template.urey_bradley_atoms, "harmonic impropers": template.improper_atoms}
+def refuse_charmm_terms(template: MoleculeTemplate, program: str) -> None:
+    """Raise BadInputError for Urey-Bradley terms and harmonic impropers: files of a program have them of CHARMM's force
+    fields, by CHARMM's atom types, which this system has not."""
+    kinds = {"Urey-Bradley terms": template.urey_bradley_atoms, "harmonic impropers": template.improper_atoms}
     found = [kind for kind, atoms in kinds.items() if len(atoms)]
     if found:
-        is_amber = not (len(template.urey_bradley_atoms) or len(template.improper_atoms))
-        others = "gromacs, openmm, namd or genesis" if len(template.atom_class) else \
-            "gromacs, openmm, amber, namd or genesis" if is_amber else "gromacs or openmm"
-        raise BadInputError(f"{template.name} has {' and '.join(found)}, which {reason}: export to {others}, "
-                            "or choose dynamics.force_field amber14 or amber-bsc1")
-
-
-def refuse_sites(topology: Topology, program: str) -> None:
-    """Raise BadInputError for virtual sites, such as those of four-point waters, which the files of a program lack."""
-    for t in np.unique(topology.run_template):
-        template = topology.templates[t]
-        if len(template.virtual_site_atoms):
-            raise BadInputError(f"{template.name} has a virtual site, which the export to {program} does not write: "
-                                "export to amber, gromacs, lammps or openmm, or choose solvate.water = tip3p")
+        raise BadInputError(f"{template.name} has {' and '.join(found)}, which the export to {program} writes for "
+                            "dynamics.force_field charmm36m alone: export to gromacs or openmm")
 
 
 def pair_keys(pairs: np.ndarray, n: int) -> np.ndarray:

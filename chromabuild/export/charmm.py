@@ -36,6 +36,10 @@ def write_charmm(system: BuiltSystem, folder: Path, factor: float = 1.0, counted
     ``counted``: residues are numbered through the whole system. Raises BadInputError for what such files cannot hold.
     """
     topology = system.topology
+    for template in topology.templates:
+        if len(template.virtual_site_atoms):
+            raise BadInputError(f"{template.name} has a virtual site, which this export writes for force fields "
+                                "of AMBER alone: export to gromacs or openmm")
     terms = [charmm_terms(template) for template in topology.templates]
     text = parameter_text(topology, terms)
     folder.mkdir(parents=True, exist_ok=True)

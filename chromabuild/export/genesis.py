@@ -15,7 +15,6 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
-from chromabuild.export.amber_terms import refuse_sites
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_crd, write_pdb
@@ -81,7 +80,6 @@ def export_genesis(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     ten. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, a box
     whose edges lean, and a restraint on nothing.
     """
-    refuse_sites(system.topology, "GENESIS")
     if tilt_of(system.box).any():
         raise BadInputError("GENESIS knows rectangular boxes alone, and edges of this one lean: leave solvate.box "
                             "empty, or export to another program")

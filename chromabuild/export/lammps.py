@@ -1,7 +1,8 @@
 """LAMMPS input: a data file, the styles and coefficients of the force field, and an input script for each phase.
 
 Formats and units: LAMMPS manual, "read_data", "units real" (kcal/mol, angstrom, fs, atm; ours). ``dihedral_style
-fourier`` has the form of our torsions, and bonds and angles are k (x - x0)^2 as ours.
+fourier`` has the form of our torsions, and bonds and angles are k (x - x0)^2 as ours. In a force field of CHARMM
+``dihedral_style charmm`` takes its place: a torsion without energy and with a weight of one bears each 1-4 pair.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,9 +18,20 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
-from chromabuild.export.blocks import molecule_blocks, row_blocks
+from chromabuild.export.atom_types import AtomTypes, atom_types
+from chromabuild.export.blocks import molecule_blocks, row_blocks, total
+from chromabuild.export.charmm_parameters import charmm_terms
 from chromabuild.export.implicit_sites import without_sites
-from chromabuild.export.lammps_input import RigidTypes, energy_input, phase_input, settings_input, styles_input
+from chromabuild.export.lammps_input import (
+    RigidTypes,
+    energy_input,
+    map_file,
+    map_input,
+    phase_input,
+    settings_input,
+    styles_input,
+)
+from chromabuild.export.lammps_maps import CorrectionMaps
 from chromabuild.export.parts import (
     heavy_hydrogens,
     held_groups,
@@ -58,12 +70,30 @@ class _Table:
     """(types, parameters)."""
     of_template: list[np.ndarray]
     """(terms,) from 0."""
+    atoms: list[np.ndarray]
+    """(terms, 2..4) by kind of molecule, from 0."""
 
     @classmethod
-    def of(cls, rows: Sequence[np.ndarray]) -> "_Table":
-        """From the parameters of the terms of each kind of molecule, (terms, parameters)."""
-        values, which = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-        return cls(values, np.split(which.ravel(), np.cumsum([len(one) for one in rows])[:-1]))
+    def of(cls, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> "_Table":
+        """From atoms and parameters (terms, parameters) of the terms of each kind of molecule."""
+        values, which = np.unique(np.concatenate([rows for _, rows in kinds]), axis=0, return_inverse=True)
+        ends = np.cumsum([len(rows) for _, rows in kinds])[:-1]
+        return cls(values, np.split(which.ravel(), ends), [atoms for atoms, _ in kinds])
+
+
+@dataclass(frozen=True)
+class _Terms:
+    """Bonded terms of a system."""
+
+    bonds: _Table
+    """k, r0, and whether dynamics keeps it."""
+    angles: _Table
+    """k, theta0, those of the Urey-Bradley term in CHARMM, and whether dynamics keeps it."""
+    torsions: _Table
+    """k, periodicity, phase, and in CHARMM the weight of the 1-4 pair at its ends."""
+    impropers: _Table
+    """k, psi0."""
+    maps: CorrectionMaps
 
 
 def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, phases: Sequence[PlannedPhase] = (),
@@ -72,17 +102,16 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     each of ``phases``, an input script into ``folder``, which is made, and ``run.sh``; gives their paths.
 
     A phase whose restraints change becomes ten; where hydrogens are heavy, ``heavy.in`` and ``light.in`` have masses.
-    Raises BadInputError for terms of the CHARMM force field, 1-4 pairs other than AMBER's, too many atoms, several
-    masses of hydrogen, and for a restraint on nothing.
+    Raises BadInputError for what LAMMPS has no style for, such as 1-4 pairs that are neither AMBER's nor CHARMM's; for
+    too many atoms, several masses of hydrogen, and for a restraint on nothing.
     """
     system, site = without_sites(system, "LAMMPS")
     topology = system.topology
     if topology.n_atoms > LARGEST:
         raise BadInputError(f"{topology.n_atoms:,} atoms are too many for LAMMPS (at most {LARGEST:,}): export --part "
                             "solute")
-    for template in topology.templates:
-        refuse_charmm_terms(template, "this export does not write")
-        _check_pairs(topology, template)
+    types = atom_types(topology)
+    terms = _terms(topology, types.scaled is not None)
     factor = heavy_hydrogens(phases, "LAMMPS")
     groups = held_groups(phases, topology)
     options = nonbonded_options(dynamics, system.box)
@@ -95,32 +124,35 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
     used = np.unique(topology.run_template).tolist()
     heavy = masses_of_molecules(topology, factor)
     kinds, which = np.unique(np.concatenate([np.column_stack([
-        topology.templates[t].lj_type, topology.templates[t].mass, heavy[t]]) for t in used]), axis=0,
+        types.of_template[t], topology.templates[t].mass, heavy[t]]) for t in used]), axis=0,
         return_inverse=True)
     kind = dict(zip(used, np.split(which.ravel(), np.cumsum([topology.templates[t].n_atoms for t in used])[:-1]),
                     strict=True))
-    bonds = _Table.of([np.column_stack([t.bond_k, t.bond_r0, _is_rigid(t)]) for t in topology.templates])
-    angles = _Table.of([np.column_stack([t.angle_k, t.angle_theta0, np.full(len(t.angle_k), t.rigid_water)])
-                        for t in topology.templates])
-    torsions = _Table.of([np.column_stack([t.dihedral_k, t.dihedral_n, t.dihedral_phase]) for t in topology.templates])
     # Types, from 1, of oxygen, hydrogen, their bond and their angle, and where the oxygen's charge is.
-    water = None if site is None else (*(kind[site.template][:2] + 1).tolist(), int(bonds.of_template[site.template][0])
-                                       + 1, int(angles.of_template[site.template][0]) + 1, site.distance)
+    water = None if site is None else (
+        *(kind[site.template][:2] + 1).tolist(),
+        *(int(table.of_template[site.template][0]) + 1 for table in (terms.bonds, terms.angles)), site.distance)
     folder.mkdir(parents=True, exist_ok=True)
     with atomic_path(folder / "system.data") as part, open(part, "w", encoding="ascii") as file:
-        _write_data(file, system, kinds, kind, bonds, angles, torsions)
+        _write_data(file, system, types, kinds, kind, terms)
     ranges = MoleculeRuns.of(topology).ranges(dynamics.trajectory_selection)
-    texts = {"start.in": styles_input(topology, kinds[:, 0].astype(int), options, groups, ranges, water),
-             "settings.in": settings_input(topology.coulomb_constant, dynamics, options, site is not None),
-             "energy.in": energy_input()}
+    n_maps = len(terms.maps.files)
+    texts = {"start.in": styles_input(topology, types, kinds[:, 0].astype(int), options, groups, ranges, water,
+                                      terms.maps.headers(topology)),
+             "settings.in": settings_input(topology.coulomb_constant, dynamics, options, site is not None, n_maps),
+             "energy.in": energy_input(n_maps)}
+    if n_maps:
+        texts["maps.in"] = map_input(n_maps)
+        texts |= {f"cmap{k}.txt": map_file(topology.cmap_energy[numbers])
+                  for k, numbers in enumerate(terms.maps.files, 1)}
     parts = with_constant_restraints(phases)
-    rigid = RigidTypes(*(np.flatnonzero(table.values[:, 2]) + 1 for table in (bonds, angles)))
+    rigid = RigidTypes(*(np.flatnonzero(table.values[:, -1]) + 1 for table in (terms.bonds, terms.angles)))
     for k, phase in enumerate(parts):
         later = {one.group for other in parts[k:] for one in other.restraints}
         texts[f"{phase.stem}.in"] = phase_input(
             phase, parts[k - 1] if k else None, dynamics, seed, sorted(later), end_bonds, rigid,
             None if factor == 1 else "light.in" if phase.hydrogen_mass_factor == 1 else "heavy.in",
-            has_velocities=k > 0 or system.velocity is not None)
+            has_velocities=k > 0 or system.velocity is not None, n_maps=n_maps)
     if factor != 1:
         for name, column in (("light.in", 1), ("heavy.in", 2)):
             texts[name] = "".join(f"mass {k} {value:.6f}\n" for k, value in enumerate(kinds[:, column].tolist(), 1))
@@ -128,6 +160,52 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
         texts["run.sh"] = phase_script("LMP names the program, with its launcher.", 'LMP="${LMP:-mpirun -np 8 lmp}"',
                                        [_PHASE, *(f"phase {phase.stem}\n" for phase in parts)])
     return [folder / "system.data", *write_texts(folder, texts)]
+
+
+def _terms(topology: Topology, charmm: bool) -> _Terms:
+    """Raises BadInputError for what LAMMPS has no style for."""
+    templates = topology.templates
+    bonds = _Table.of([(t.bond_atoms, np.column_stack([t.bond_k, t.bond_r0, _is_rigid(t)])) for t in templates])
+    torsions = [(t.dihedral_atoms, np.column_stack([t.dihedral_k, t.dihedral_n, t.dihedral_phase])) for t in templates]
+    if charmm:
+        angles, torsions = [], []
+        for template in templates:
+            _check_charmm(template)
+            own = charmm_terms(template)
+            angles.append(own.angle_values)
+            torsions.append(_weighted(template, own.dihedrals))
+    else:
+        for template in templates:
+            refuse_charmm_terms(template, "LAMMPS")
+            _check_pairs(topology, template)
+        angles = [np.column_stack([t.angle_k, t.angle_theta0]) for t in templates]
+    return _Terms(bonds, _Table.of([(t.angle_atoms, np.column_stack([values, np.full(len(values), t.rigid_water)]))
+                                    for t, values in zip(templates, angles, strict=True)]), _Table.of(torsions),
+                  _Table.of([(t.improper_atoms, np.column_stack([t.improper_k, t.improper_psi0])) for t in templates]),
+                  CorrectionMaps.of(topology))
+
+
+def _check_charmm(template: MoleculeTemplate) -> None:
+    """Raise BadInputError for phases that ``dihedral_style charmm`` and ``improper_style harmonic`` do not take."""
+    if (np.abs(template.dihedral_phase - template.dihedral_phase.round()) > 1e-6).any():
+        raise BadInputError(f"{template.name} has torsions with a phase that is no whole number of degrees, which "
+                            "LAMMPS' styles of CHARMM do not take: export to another program")
+    if (template.improper_psi0 % 180 != 0).any():
+        raise BadInputError(f"{template.name} has harmonic impropers that rest elsewhere than at 0 or 180 degrees, for "
+                            "which LAMMPS has no style: export to another program")
+
+
+def _weighted(template: MoleculeTemplate, chains: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Torsions, none of which counts a 1-4 pair, and one without energy on each pair that does; ``chains``: (d, 4) all
+    of four bonded atoms."""
+    n = template.n_atoms
+    wanted = pair_keys(template.pair14_atoms, n)
+    found, first = np.unique(pair_keys(chains[:, [0, 3]], n), return_index=True)
+    carriers = chains[first[np.isin(found, wanted)]]
+    values = np.column_stack([template.dihedral_k, template.dihedral_n, template.dihedral_phase.round(),
+                              np.zeros(len(template.dihedral_k))])
+    bare = np.tile([0.0, 1, 0, 1], (len(carriers), 1))
+    return np.vstack([template.dihedral_atoms, carriers]), np.vstack([values, bare])
 
 
 def _check_pairs(topology: Topology, template: MoleculeTemplate) -> None:
@@ -159,17 +237,21 @@ def _is_rigid(template: MoleculeTemplate) -> np.ndarray:
     return np.isin(*(pair_keys(atoms, template.n_atoms) for atoms in (template.bond_atoms, template.constraint_atoms)))
 
 
-def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: Mapping[int, np.ndarray], bonds: _Table,
-                angles: _Table, torsions: _Table) -> None:
-    """``kinds``: (types, 3) Lennard-Jones type and masses of the types of atoms; ``kind``: those of the atoms of each
-    kind of molecule, from 0."""
+def _write_data(file: TextIO, system: BuiltSystem, types: AtomTypes, kinds: np.ndarray, kind: Mapping[int, np.ndarray],
+                terms: _Terms) -> None:
+    """``kinds``: (k, 3) atom type in ``types`` and masses of LAMMPS' types of atoms; ``kind``: those of the atoms of
+    each kind of molecule, from 0."""
     topology = system.topology
-    terms = (("Bond", "bond", bonds), ("Angle", "angle", angles), ("Dihedral", "dihedral", torsions))
-    count = topology.run_count
+    charmm = types.scaled is not None
+    tables = (("Bond", terms.bonds, "%.10g %.10g"),
+              ("Angle", terms.angles, "%.10g %.10g %.10g %.10g" if charmm else "%.10g %.10g"),
+              ("Dihedral", terms.torsions, "%.10g %d %d %g" if charmm else "1 %.10g %d %.10g"),
+              ("Improper", terms.impropers, "%.10g %.10g"))
     file.write(f"chromabuild\n\n{topology.n_atoms} atoms\n{len(kinds)} atom types\n")
-    for _, name, table in terms:
-        size = np.array([len(getattr(template, f"{name}_atoms")) for template in topology.templates])
-        file.write(f"{np.sum(size[topology.run_template] * count)} {name}s\n{len(table.values)} {name} types\n")
+    for title, table, _ in tables:
+        file.write(f"{total(topology, [len(atoms) for atoms in table.atoms])} {title.lower()}s\n"
+                   f"{len(table.values)} {title.lower()} types\n")
+    file.writelines(f"{header}\n" for header in terms.maps.headers(topology))
     file.write("\n")
     vectors = vectors_of(system.box)
     for axis, edge in zip("xyz", np.diag(vectors).tolist(), strict=True):
@@ -177,18 +259,23 @@ def _write_data(file: TextIO, system: BuiltSystem, kinds: np.ndarray, kind: Mapp
     if tilt_of(vectors).any():
         file.write("{:.6f} {:.6f} {:.6f} xy xz yz\n".format(*tilt_of(vectors).tolist()))
     _section(file, "Masses", "%.6f", [kinds[:, 1]])
-    lj = kinds[:, 0].astype(int)
-    _section(file, "Pair Coeffs", "%.10g %.10g", [topology.lj_epsilon[lj], topology.lj_sigma[lj]])
-    for title, _, table in terms:
-        form = "1 %.10g %d %.10g" if title == "Dihedral" else "%.10g %.10g"
+    of = kinds[:, 0].astype(int)
+    lj = [topology.lj_epsilon[types.lj_type[of]], topology.lj_sigma[types.lj_type[of]]]
+    if types.scaled is not None:
+        lj += [types.scaled.epsilon[of], types.scaled.sigma[of]]
+    _section(file, "Pair Coeffs", " ".join(["%.10g"] * len(lj)), lj)
+    for title, table, form in tables:
         _section(file, f"{title} Coeffs", form, table.values[:, :form.count("%")].T)
     _numbered(file, "Atoms # full", "%d %d %.8g %.6f %.6f %.6f", _atoms(system, kind))
     if system.velocity is not None:
         _numbered(file, "Velocities", "%.8g %.8g %.8g", (system.velocity[rows] / 1000
                                                        for rows in row_blocks(topology.n_atoms)))
-    for title, name, table in terms:
-        width = {"bond": 2, "angle": 3, "dihedral": 4}[name]
-        _numbered(file, f"{title}s", "%d" + " %d" * width, _terms(topology, name, table))
+    for title, table, _ in tables:
+        rows = [np.column_stack([which + 1, atoms])
+                for which, atoms in zip(table.of_template, table.atoms, strict=True)]
+        _numbered(file, f"{title}s", "%d" + " %d" * (rows[0].shape[1] - 1), _terms_of(topology, rows))
+    for k, rows in enumerate(terms.maps.rows, 1):
+        _numbered(file, f"CMAP{k}", "%d" + " %d" * 5, _terms_of(topology, rows))
 
 
 def _atoms(system: BuiltSystem, kind: Mapping[int, np.ndarray]) -> Iterator[np.ndarray]:
@@ -203,18 +290,18 @@ def _atoms(system: BuiltSystem, kind: Mapping[int, np.ndarray]) -> Iterator[np.n
         molecules += count
 
 
-def _terms(topology: Topology, name: str, table: _Table) -> Iterator[np.ndarray]:
-    """(terms, 1 + atoms) types and atoms, both from 1, of all terms of a kind, some molecules at a time."""
+def _terms_of(topology: Topology, rows_of_template: Sequence[np.ndarray]) -> Iterator[np.ndarray]:
+    """(terms, 1 + atoms) types and atoms, both from 1, of all terms of a kind, some molecules at a time;
+    ``rows_of_template``: types from 1, and atoms from 0, of each kind of molecule."""
     for t, count, first in zip(topology.run_template.tolist(), topology.run_count.tolist(),
                                topology.run_first_atom.tolist(), strict=False):
-        template = topology.templates[t]
-        atoms = getattr(template, f"{name}_atoms").astype(np.int64)
-        which = table.of_template[t]
+        own = rows_of_template[t].astype(np.int64)
         for start in range(0, count, _MOLECULES_AT_ONCE):
-            offset = first + 1 + template.n_atoms * np.arange(start, min(start + _MOLECULES_AT_ONCE, count))
-            rows = atoms + offset[:, None, None]
-            types = np.broadcast_to((which + 1)[None, :, None], (*rows.shape[:2], 1))
-            yield np.concatenate([types, rows], axis=2).reshape(-1, 1 + atoms.shape[1])
+            copies = np.arange(start, min(start + _MOLECULES_AT_ONCE, count))
+            offset = first + 1 + topology.templates[t].n_atoms * copies
+            rows = np.repeat(own[None], len(offset), axis=0)
+            rows[:, :, 1:] += offset[:, None, None]
+            yield rows.reshape(-1, own.shape[1])
 
 
 def _section(file: TextIO, title: str, form: str, columns: Sequence[np.ndarray]) -> None:

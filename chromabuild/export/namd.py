@@ -2,8 +2,8 @@
 configuration for each phase.
 
 Keys: NAMD user's guide, "AMBER force field parameters", "CHARMM, X-PLOR and OPLS force fields", "Harmonic constraint
-parameters", "Extra bond parameters", "Stochastic velocity rescaling", "Nose-Hoover Langevin piston". Energies of its
-constraints and extra bonds are k x^2, as ours.
+parameters", "Extra bond parameters", "Water models", "Stochastic velocity rescaling", "Nose-Hoover Langevin piston".
+Energies of its constraints and extra bonds are k x^2, as ours.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from chromabuild.base.constants import AKMA_VELOCITY, BAR_PER_ATM
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import prmtop_of, write_prmtops
-from chromabuild.export.amber_terms import SCEE, SCNB, refuse_sites
+from chromabuild.export.amber_terms import SCEE, SCNB
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.charmm import is_charmm, psf_of, write_charmm
 from chromabuild.export.coordinates import write_pdb
@@ -50,10 +50,10 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
     masses. Raises BadInputError as ``write_prmtops`` and ``write_charmm`` do, for several masses of hydrogen, and for a
     restraint on nothing.
     """
-    refuse_sites(system.topology, "NAMD")
     factor = heavy_hydrogens(phases, "NAMD")
     groups = held_groups(phases, system.topology)
     charmm = is_charmm(system.topology)
+    has_sites = any(len(template.virtual_site_atoms) for template in system.topology.templates)
     if charmm:
         paths = [*write_charmm(system, folder, factor), folder / "system.pdb"]
         write_pdb(paths[-1], system)
@@ -79,7 +79,7 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
             paths.append(folder / held[shares])
         texts[f"{phase.stem}.conf"] = phase_configuration(
             phase, dynamics, options, seed, before, before != "system" or system.velocity is not None, charmm,
-            held.get(shares))
+            held.get(shares), has_sites)
         if phase.end_pairs:
             texts[f"{phase.stem}_end_pairs.txt"] = "".join(
                 f"bond {bond.atoms[0]} {bond.atoms[1]} {phase.end_pairs:g} {bond.length:g}\n" for bond in end_bonds)
@@ -91,9 +91,11 @@ def export_namd(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, ph
 
 
 def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
-                        before: str, has_velocities: bool, charmm: bool = False, held: str | None = None) -> str:
+                        before: str, has_velocities: bool, charmm: bool = False, held: str | None = None,
+                        has_sites: bool = False) -> str:
     """The configuration of a phase with constant restraints, from the files ``before.coor``, ``.vel`` and ``.xsc``;
-    ``charmm``: with the files of CHARMM's force fields; ``held``: the file of its restraints."""
+    ``charmm``: with the files of CHARMM's force fields; ``held``: the file of its restraints; ``has_sites``:
+    of four-point water."""
     cycle = next(k for k in range(min(LONGEST_CYCLE, phase.steps), 0, -1) if phase.steps % k == 0)
     rows: dict[str, object] = {
         **({"paraTypeCharmm": "on", "structure": psf_of(phase), "parameters": "system.prm",
@@ -111,6 +113,10 @@ def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options:
         "stepspercycle": cycle, "nonbondedFreq": 1, "fullElectFrequency": 1, "wrapAll": "off", "seed": seed,
         "outputEnergies": phase.output_period, "DCDfreq": phase.trajectory_period if phase.frames else 0,
         "DCDfile": f"{phase.stem}.dcd" if phase.frames else None, "restartfreq": 0}
+    rigid = {"rigidBonds": "all", "rigidTolerance": 1e-6, "useSettle": "on"}
+    if has_sites:
+        # NAMD finds the charge of a rigid water by its bond to the oxygen. Its lone pairs are those of a psf.
+        rows |= {"waterModel": "tip4", "lonePairs": "off", **rigid}
     if phase.restraints:
         rows |= {"constraints": "on", "consexp": 2, "consref": held, "conskfile": held, "conskcol": "O",
                  "constraintScaling": f"{_constants(phase) / _WHOLE:.10g}"}
@@ -120,7 +126,7 @@ def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options:
     if phase.kind == "minimise":
         rows["temperature"] = 0
     else:
-        rows |= {"rigidBonds": "all", "rigidTolerance": 1e-6, "useSettle": "on"}
+        rows |= rigid
         rows |= {"temperature": phase.temperature[0]} if phase.draws_velocities or not has_velocities else {
             "binvelocities": f"{before}.vel"}
         rows["firsttimestep"] = phase.first_step

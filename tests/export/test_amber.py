@@ -13,7 +13,8 @@ from support.molecular_systems import fixture, make_solute
 from support.triclinic_systems import cut_out, rhombic_dodecahedron, truncated_octahedron
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.export.amber import LARGEST, _write, export_amber
+from chromabuild.export.amber import LARGEST, export_amber
+from chromabuild.export.prmtop_sections import write_section
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.forcefield.import_files import import_system
@@ -153,7 +154,7 @@ def test_what_a_prmtop_cannot_hold_is_refused(tmp_path):
     topology = make_topology(make_solute([["NALA", "CALA"]]), {})
     position, box = np.zeros((topology.n_atoms, 3)), np.full(3, 30.0)
     for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]),
-                          "has harmonic impropers, which .*: export to gromacs or openmm"),
+                          "has harmonic impropers, which .* for dynamics.force_field charmm36m alone"),
                          (dict(pair14_sigma=topology.templates[0].pair14_sigma * 1.1), "1-4 pairs with parameters")):
         changed = replace(topology, templates=[replace(topology.templates[0], **change)])
         with pytest.raises(BadInputError, match=told):
@@ -168,7 +169,7 @@ def test_what_a_prmtop_cannot_hold_is_refused(tmp_path):
 def test_columns(tmp_path, n):
     """Ten integers a line, an empty line for none."""
     with open(tmp_path / "text", "w") as file:
-        _write(file, "X", "8d", np.arange(n))
+        write_section(file, "X", "8d", np.arange(n))
     title, form, *lines = (tmp_path / "text").read_text().splitlines()
     assert (title, form) == ("%FLAG X", "%FORMAT(10I8)")
     assert [len(line) for line in lines] == [80] * (n // 10) + ([8 * (n % 10)] if n % 10 or not n else [])

@@ -100,10 +100,38 @@ def test_openmm_assigns_its_force_field_to_the_exported_atoms(built, tmp_path):
     assert theirs["nonbonded"] < 0 and np.isfinite(their_force).all()
 
 
-@pytest.mark.parametrize(("export", "name"), [(export_genesis, "GENESIS"), (export_namd, "NAMD")])
-def test_programs_without_sites_are_refused(built, tmp_path, export, name):
-    with pytest.raises(BadInputError, match=f"virtual site, which the export to {name} does not write"):
-        export(built, tmp_path, DynamicsSection())
+@pytest.mark.parametrize("export", [export_genesis, export_namd])
+def test_programs_that_read_a_prmtop(system, built, tmp_path, export):
+    """What NAMD and GENESIS look for: a water of oxygen, hydrogens and an extra point without mass, in this order, its
+    bonds to hydrogens and between them among those with hydrogen, and that to the extra point among the others. It
+    comes back with the same energies."""
+    phases = plan_phases(SimulateSection(protocol=None, phases=[
+        {"name": "minimise", "kind": "minimise", "steps": 10}, {"name": "move", "steps": 10}]))
+    export(built, tmp_path, DynamicsSection(), phases)
+    prmtop = app.AmberPrmtopFile(str(tmp_path / "system.prmtop"))._prmtop
+    water = next(k for k in range(prmtop.getNumAtoms()) if prmtop.getResidueLabel(k) == "WAT")
+    assert [prmtop.getAtomName(water + k) for k in range(4)] == ["O", "H1", "H2", "EPW"]
+    assert float(prmtop._raw_data["MASS"][water + 3]) == 0 and prmtop.getResidueLabel(water + 3) == "WAT"
+    own = {"WITHOUT_HYDROGEN": set(), "INC_HYDROGEN": set()}
+    for name, found in own.items():
+        rows = np.array(prmtop._raw_data[f"BONDS_{name}"], dtype=int).reshape(-1, 3)[:, :2] // 3 - water
+        found |= {tuple(sorted(row)) for row in rows.tolist() if 0 <= min(row) and max(row) < 4}
+    assert own == {"WITHOUT_HYDROGEN": {(0, 3)}, "INC_HYDROGEN": {(0, 1), (0, 2), (1, 2)}}
+    names = ("01-minimise", "02-move")
+    if export is export_namd:
+        for name in names:
+            keys = dict(line.split(None, 1) for line in (tmp_path / f"{name}.conf").read_text().splitlines()[1:])
+            assert (keys["waterModel"], keys["lonePairs"], keys["rigidBonds"]) == ("tip4", "off", "all")
+        place = tmp_path / "system.coor"
+        assert len(np.frombuffer(place.read_bytes()[4:])) == 3 * built.topology.n_atoms
+    else:
+        assert "water_model      = WAT" in (tmp_path / "02-move.inp").read_text()
+        place = tmp_path / "system.inpcrd"
+    import_system(tmp_path / "system.prmtop", place, [], tmp_path, box=built.box.tolist())
+    theirs, _ = reference_energy(replace(system, topology=Topology.read(tmp_path / "topology.h5")), OPTIONS)
+    ours, _ = reference_energy(system, OPTIONS)
+    for term in ("dihedral", "lennard_jones", "electrostatic"):
+        assert theirs[term] == pytest.approx(ours[term], rel=1e-6), term
 
 
 PSF = """PSF EXT NAMD

@@ -16,11 +16,12 @@ from support.engine_energies import ENERGY_COLUMNS, evaluate, reference_energy, 
 from support.molecular_systems import SOLVENT, MolecularSystem, fixture, make_solute
 from support.solvated_example import SOLUTE
 from support.triclinic_systems import cut_out, rhombic_dodecahedron, truncated_octahedron
+from test_charmm import solvated as charmm_system
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.export.gromacs import export_gromacs, index_groups
-from chromabuild.export.gromacs.molecules import type_names, write_topology
+from chromabuild.export.gromacs.molecules import fast_bonds, type_names, write_topology
 from chromabuild.export.gromacs.parameters import interactions
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
@@ -273,3 +274,31 @@ def test_openmm_reads_the_topology(systems, tmp_path, name):
     theirs = context.getState(getEnergy=True).getPotentialEnergy()._value / 4.184
     ours, _ = reference_energy(system, options)
     assert theirs == pytest.approx(sum(ours.values()), rel=1e-6)
+
+
+@needs_gromacs
+def test_bonds_faster_than_five_steps_are_rigid(tmp_path):
+    """grompp warns of bonds of fewer steps a period. In CHARMM36m at 4 fs that is C2=O2 of thymine alone, whose period
+    is 2 pi sqrt(6.86 u / (2 x 860 kcal/mol/A^2)) = 19.4 fs."""
+    system = charmm_system("duplex")
+    phases = plan_phases(SimulateSection(protocol=None, phases=[
+        {"name": "minimise", "kind": "minimise", "steps": 5}, {"name": "warm", "steps": 5, "timestep": 2},
+        {"name": "produce", "steps": 5, "timestep": 4, "hydrogen_mass_factor": 3}]))
+    export_gromacs(system, tmp_path, DynamicsSection(force_field="charmm36m", cutoff=9, switch_distance=8), phases, 1)
+    rigid = set()
+    for template in system.topology.templates[:2]:
+        bonds = template.bond_atoms[fast_bonds(template, 3.0, 4.0)]
+        rigid |= {" ".join(template.atom_name[row].astype(str)) for row in bonds}
+    assert rigid == {"C2 O2"}
+    defined = ["RIGID_FAST_BONDS" in path.read_text() for path in sorted(tmp_path.glob("0*.mdp"))]
+    assert defined == [False, True, True]
+    for name in ("02-warm", "03-produce"):
+        done = subprocess.run([GMX, "grompp", "-f", f"{name}.mdp", "-c", "system.gro", "-p", "system.top", "-n",
+                               "index.ndx", "-o", f"{name}.tpr"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr[-2000:]
+        assert "oscillational period" not in done.stderr or name == "03-produce"
+    plain = tmp_path / "plain.mdp"
+    plain.write_text((tmp_path / "03-produce.mdp").read_text().replace("-DRIGID_FAST_BONDS", ""))
+    done = subprocess.run([GMX, "grompp", "-f", "plain.mdp", "-c", "system.gro", "-p", "system.top", "-n", "index.ndx",
+                           "-o", "plain.tpr"], cwd=tmp_path, capture_output=True, text=True)
+    assert "WARNING" in done.stderr and "less than 5 times" in done.stderr

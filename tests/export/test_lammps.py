@@ -10,11 +10,13 @@ import pytest
 from support.engine_energies import reference_energy, relative_rms
 from support.four_point import placed, solvated_in
 from support.judges import LAMMPS, needs_judges
-from support.molecular_systems import make_solute
+from support.molecular_systems import MolecularSystem, fixture, make_solute
 from support.triclinic_systems import cut_out, reference_of_doubled, rhombic_dodecahedron
+from test_charmm import solvated as charmm_system
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.export import lammps_maps
 from chromabuild.export.lammps import export_lammps
 from chromabuild.export.lammps_input import TRAJECTORY_GROUP
 from chromabuild.export.system import BuiltSystem
@@ -135,6 +137,55 @@ def test_four_point_water_needs_a_rectangular_box(tmp_path):
 
 
 @needs_judges
+@pytest.mark.parametrize(("name", "keys"), [("peptide", {}), ("duplex", {"switch_distance": 9.0})])
+def test_charmm36m(tmp_path, name, keys):
+    """Urey-Bradley terms are angles there, and correction maps a fix. Force switch, and plain truncation.
+
+    Forces of nearly flat impropers lose digits in LAMMPS, which takes them from the cosine: of other atoms alone. Those
+    of the force switch agree to 3e-5, and to 1e-5 without it.
+    """
+    system = charmm_system(name)
+    dynamics = DynamicsSection(force_field="charmm36m", **(FINE.model_dump(include={
+        "cutoff", "pme_spacing", "pme_spline_order"}) | keys))
+    phases = planned([{"name": name, "steps": 5, "output_period": 5} for name in ("one", "two")])
+    export_lammps(system, tmp_path, dynamics, phases)
+    with open(tmp_path / "energy.in", "a") as file:
+        file.write("write_dump all custom forces.txt id fx fy fz modify sort id format float %.10g\n")
+    log = lammps(tmp_path, "energy.in")
+    assert "WARNING" not in log, log[log.index("WARNING"):][:500]
+    found = {key: value[0] for key, value in table(log).items()}
+    made = MolecularSystem(system.topology, system.position, system.box)
+    ours, force = reference_energy(made, nonbonded_options(dynamics, system.box))
+    assert found.get("f_cmap1", 0.0) == pytest.approx(ours["cmap"], rel=1e-5)
+    for terms, columns in {("bond",): ["E_bond"], ("angle", "urey_bradley"): ["E_angle"], ("dihedral",): ["E_dihed"],
+                           ("improper",): ["E_impro"], ("lennard_jones",): ["E_vdwl"],
+                           ("electrostatic",): ["E_coul", "E_long"]}.items():
+        wanted = sum(ours[term] for term in terms)
+        assert sum(found[key] for key in columns) == pytest.approx(wanted, rel=1e-5), terms
+        assert abs(wanted) > 0.1
+    rows = np.loadtxt(tmp_path / "forces.txt", skiprows=9)
+    bent = np.setdiff1d(np.arange(len(force)), system.topology.term("improper")["atoms"])
+    assert relative_rms(rows[bent, 1:], force[bent]) < (1e-5 if keys else 5e-5)
+    if name == "peptide":  # maps go on behind a restart file
+        subprocess.run([tmp_path / "run.sh"], env=os.environ | {"LMP": LAMMPS}, check=True, timeout=300)
+        assert table((tmp_path / "02-two.log").read_text())["f_cmap1"].any()
+
+
+@needs_judges
+def test_more_correction_maps_than_a_fix_holds(tmp_path, monkeypatch):
+    """ff19SB has one for each residue: LAMMPS' fix holds six of them, and here two."""
+    monkeypatch.setattr(lammps_maps, "MAPS_A_FIX", 2)
+    solute, position = fixture("peptide")
+    system = MolecularSystem(make_topology(solute, {}, "amber19"), position, np.full(3, 40.0))
+    export_lammps(BuiltSystem(system.topology, position, system.box), tmp_path, FINE)
+    found = {key: value[0] for key, value in table(lammps(tmp_path, "energy.in")).items()}
+    ours, _ = reference_energy(system, nonbonded_options(FINE, system.box))
+    maps = [found[f"f_cmap{k}"] for k in (1, 2, 3)]
+    assert all(maps) and sum(maps) == pytest.approx(ours["cmap"], rel=1e-5)
+    assert found["E_dihed"] == pytest.approx(ours["dihedral"], rel=1e-6)
+
+
+@needs_judges
 def test_lammps_runs_every_phase(systems, tmp_path):
     """Without a warning; restraints hold what they say through all of it, trajectories have the frames of the
     settings, hydrogens are heavy where they shall be, and the script leaves out what is done."""
@@ -236,7 +287,7 @@ def test_what_lammps_has_no_style_for_is_refused(mixed, tmp_path):
     position, box = np.zeros((topology.n_atoms, 3)), np.full(3, 30.0)
     template = topology.templates[0]
     for change, told in ((dict(improper_atoms=[[0, 1, 2, 3]], improper_k=[1.0], improper_psi0=[0.0]),
-                          "has harmonic impropers, which .*: export to gromacs or openmm"),
+                          "has harmonic impropers, which .* for dynamics.force_field charmm36m alone"),
                          (dict(pair14_epsilon=template.pair14_epsilon * 0.9), "not those of AMBER"),
                          (dict(exclusion=template.exclusion[1:]), "not those of AMBER")):
         changed = replace(topology, templates=[replace(template, **change)])

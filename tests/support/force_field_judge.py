@@ -11,12 +11,12 @@ from support.engine_energies import Evaluation, relative_rms, set_pme
 COLUMNS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL"], "improper": ["IMPROPER"],
            "cmap": ["CMAP"], "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
            "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
-TERM_OF_FORCE = {"HarmonicBondForce": "bond", "HarmonicAngleForce": "angle", "PeriodicTorsionForce": "dihedral",
-                 "RBTorsionForce": "dihedral", "CustomTorsionForce": "improper", "HarmonicTorsionForce": "improper",
-                 "CMAPTorsionForce": "cmap", "LennardJones": "lennard_jones", "LennardJones14": "lennard_jones",
+TERM_OF_FORCE = {"HarmonicBondForce": "bond", "UreyBradleyForce": "bond", "HarmonicAngleForce": "angle",
+                 "PeriodicTorsionForce": "dihedral", "RBTorsionForce": "dihedral", "CustomTorsionForce": "improper",
+                 "HarmonicTorsionForce": "improper", "ImproperTorsionForce": "improper", "CMAPTorsionForce": "cmap",
+                 "LennardJones": "lennard_jones", "LennardJones14": "lennard_jones",
                  "LennardJonesForce": "lennard_jones", "CustomNonbondedForce": "lennard_jones",
-                 "LennardJonesExceptions": "lennard_jones",
-                 "NonbondedForce": "electrostatic"}
+                 "LennardJonesExceptions": "lennard_jones", "NonbondedForce": "electrostatic"}
 
 
 def judged(system: openmm.System, position: np.ndarray, options: NonbondedOptions) -> Evaluation:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.gromacs.coordinates import write_gro, write_index
-from chromabuild.export.gromacs.molecules import write_topology
+from chromabuild.export.gromacs.molecules import fast_bonds, write_topology
 from chromabuild.export.gromacs.parameters import energy_parameters, phase_parameters
 from chromabuild.export.parts import heavy_hydrogens, phase_script, write_texts
 from chromabuild.export.system import BuiltSystem
@@ -39,7 +39,9 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     """
     groups = sorted({restraint.group for phase in phases for restraint in phase.restraints})
     heavy = heavy_hydrogens(phases, "GROMACS")
-    paths = write_topology(system.topology, folder, groups, heavy, end_bonds)
+    longest = max((phase.timestep for phase in phases if phase.kind == "dynamics"), default=0.0)
+    has_fast_bonds = any(fast_bonds(template, heavy, longest).any() for template in system.topology.templates)
+    paths = write_topology(system.topology, folder, groups, heavy, end_bonds, longest)
     write_gro(folder / "system.gro", system)
     write_index(folder / "index.ndx", index_groups(system.topology))
     paths += [folder / "system.gro", folder / "index.ndx"]
@@ -50,8 +52,10 @@ def export_gromacs(system: BuiltSystem, folder: Path, dynamics: DynamicsSection,
     everything = sum(last - first + 1 for first, last in chosen) == system.topology.n_atoms
     texts = {"energy.mdp": energy_parameters(dynamics, options)}
     for phase in phases:
+        # In all of dynamics, so that no phase begins with bonds that are not at their length.
         texts[f"{phase.stem}.mdp"] = phase_parameters(phase, dynamics, options, seed,
-                                                      "System" if everything else "Frames")
+                                                      "System" if everything else "Frames",
+                                                      has_fast_bonds and phase.kind == "dynamics")
     if not everything:
         write_index(folder / "index.ndx", index_groups(system.topology) | {"Frames": chosen})
     texts["run.sh"] = _commands(phases)

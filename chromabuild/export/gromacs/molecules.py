@@ -23,6 +23,10 @@ STIFFNESS = 2 * KJ_PER_KCAL * ANGSTROM_PER_NM**2
 BONDS_EXCLUDED = 3
 HEAVY_HYDROGENS = "HEAVY_HYDROGENS"
 """Macro: masses of the hydrogens of the solute are repartitioned."""
+RIGID_FAST_BONDS = "RIGID_FAST_BONDS"
+"""Macro: bonds whose period is shorter than a phase allows are constraints."""
+STEPS_A_PERIOD = 5
+"""GROMACS warns of a bond that is integrated with fewer steps a period."""
 END_PAIRS = "END_PAIRS"
 """Macro: the hydrogen bonds at the ends of DNA are held, with this constant."""
 _ELEMENT_MASSES = {1: 1.008, 6: 12.011, 7: 14.007, 8: 15.999, 11: 22.99, 12: 24.305, 15: 30.974, 16: 32.06, 17: 35.45,
@@ -39,11 +43,12 @@ def restraint_macro(group: str) -> str:
 
 
 def write_topology(topology: Topology, folder: Path, groups: Iterable[str] = (), heavy_hydrogens: float = 1.0,
-                   end_bonds: Iterable[EndBond] = ()) -> list[Path]:
+                   end_bonds: Iterable[EndBond] = (), timestep: float = 0.0) -> list[Path]:
     """Write ``system.top`` and the itp files that it includes into a folder, which is made; gives their paths.
 
     ``groups``: of atoms that position restraints may hold, by ``restraint_macro``. ``heavy_hydrogens``: factor of the
     masses of the solute's hydrogens where ``HEAVY_HYDROGENS`` is defined. ``end_bonds``: held where ``END_PAIRS`` is.
+    ``timestep``: fs, the longest of a phase, for which bonds are rigid where ``RIGID_FAST_BONDS`` is defined.
     Raises BadInputError for correction maps elsewhere than along the backbone of a protein.
     """
     kinds, files = AtomKinds.of(topology, type_names(topology)), molecule_names(topology)
@@ -55,7 +60,8 @@ def write_topology(topology: Topology, folder: Path, groups: Iterable[str] = (),
         paths.append(folder / f"{files[t]}.itp")
         types = [kinds.names[k] for k in kinds.of_template[t].tolist()]
         with atomic_path(paths[-1]) as part, open(part, "w", encoding="ascii") as file:
-            _write_molecule(file, topology.templates[t], files[t], types, fudge, groups, heavy_hydrogens)
+            _write_molecule(file, topology.templates[t], files[t], types, fudge, groups, heavy_hydrogens,
+                            fast_bonds(topology.templates[t], heavy_hydrogens, timestep))
     with atomic_path(folder / "system.top") as part, open(part, "w", encoding="ascii") as file:
         file.write(f"; chromabuild, force field {topology.force_field}\n\n[ defaults ]\n"
                    "; function  combination  pairs  fudgeLJ  fudgeQQ\n"
@@ -141,7 +147,8 @@ def _atomic_number(mass: float) -> int:
 
 
 def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: list[str], fudge: float | None,
-                    groups: list[str], heavy_hydrogens: float) -> None:
+                    groups: list[str], heavy_hydrogens: float, fast: np.ndarray) -> None:
+    """``fast``: (bonds,) bool, those that may be constraints."""
     by_bonds = not template.rigid_water and _excludes_by_bonds(template)
     file.write(f"[ moleculetype ]\n; name  bonds within which pairs are excluded\n{name} "
                f"{BONDS_EXCLUDED if by_bonds else 0}\n")
@@ -166,7 +173,16 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
         _write_rows(file, "angles", angles)
         file.write("#endif\n")
     else:
-        _write_rows(file, "bonds", bonds)
+        if fast.any():
+            atoms, function, length, stiffness = bonds[0]
+            _write_rows(file, "bonds", [(atoms[~fast], function, length[~fast], stiffness[~fast]), *bonds[1:]])
+            file.write(f"\n#ifdef {RIGID_FAST_BONDS}")
+            _write_rows(file, "constraints", [(atoms[fast], 1, length[fast])])
+            file.write("#else")
+            _write_rows(file, "bonds", [(atoms[fast], function, length[fast], stiffness[fast])])
+            file.write("#endif\n")
+        else:
+            _write_rows(file, "bonds", bonds)
         _write_pairs(file, template, fudge)
         _write_rows(file, "angles", angles)
         _write_rows(file, "dihedrals", [
@@ -191,6 +207,20 @@ def _write_atoms(file: TextIO, template: MoleculeTemplate, types: list[str], mas
     for k, (kind, residue, atom, charge, mass) in enumerate(rows, 1):
         file.write(f"{k} {kind} {numbers[residue]} {names[residue]} {atom.decode()} {k} "
                    f"{charge:.8f} {mass:.5f}\n")
+
+
+def fast_bonds(template: MoleculeTemplate, heavy_hydrogens: float, timestep: float) -> np.ndarray:
+    """(bonds,) bool: bonds without hydrogen, of which GROMACS finds a period below ``STEPS_A_PERIOD`` steps (fs).
+
+    The period is that of a harmonic oscillator with the reduced mass of its atoms.
+    """
+    masses = _repartitioned(template, heavy_hydrogens)
+    i, j = template.bond_atoms.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        reduced = masses[i] * masses[j] / (masses[i] + masses[j])
+        period = 1000 * 2 * np.pi * np.sqrt(reduced / (2 * template.bond_k * KJ_PER_KCAL * ANGSTROM_PER_NM**2))
+    is_hydrogen = template.mass < HEAVIEST_HYDROGEN
+    return ~(is_hydrogen[i] | is_hydrogen[j]) & (period < STEPS_A_PERIOD * timestep) & (not template.rigid_water)
 
 
 def _repartitioned(template: MoleculeTemplate, factor: float) -> np.ndarray:

@@ -10,7 +10,13 @@ from scipy.special import erfc
 
 from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.settings import DynamicsSection
-from chromabuild.export.gromacs.molecules import END_PAIRS, HEAVY_HYDROGENS, STIFFNESS, restraint_macro
+from chromabuild.export.gromacs.molecules import (
+    END_PAIRS,
+    HEAVY_HYDROGENS,
+    RIGID_FAST_BONDS,
+    STIFFNESS,
+    restraint_macro,
+)
 from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import PlannedPhase
 
@@ -20,10 +26,12 @@ _COMPRESSIBILITY = 4.5e-5
 
 
 def phase_parameters(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions, seed: int,
-                     frames_of: str) -> str:
-    """The mdp file of a phase. ``frames_of``: the index group in its trajectory."""
+                     frames_of: str, rigid_fast_bonds: bool = False) -> str:
+    """The mdp file of a phase. ``frames_of``: the index group in its trajectory. ``rigid_fast_bonds``: those of the
+    topology are constraints."""
     ramped = any(first != last for first, last in (restraint.ends() for restraint in phase.restraints))
-    keys = {"define": _defines(phase), **(_minimisation(phase) if phase.kind == "minimise" else _dynamics(phase, seed)),
+    keys = {"define": _defines(phase, rigid_fast_bonds),
+            **(_minimisation(phase) if phase.kind == "minimise" else _dynamics(phase, seed)),
             "nstenergy": phase.output_period, "nstlog": phase.output_period,
             "nstxout-compressed": phase.trajectory_period if phase.frames else 0, "compressed-x-grps": frames_of,
             **interactions(options, dynamics.pme_spline_order), "constraints": "none"}
@@ -31,7 +39,7 @@ def phase_parameters(phase: PlannedPhase, dynamics: DynamicsSection, options: No
         keys |= {"constraints": "h-bonds", "constraint-algorithm": "lincs"} | _bath(phase, dynamics)
     if ramped:
         keys |= {"free-energy": "yes", "init-lambda": 0, "delta-lambda": f"{1 / phase.steps:.10g}", "nstdhdl": 0}
-    return _text(f"phase {phase.name}", [*_differences(phase, dynamics, options)], keys)
+    return _text(f"phase {phase.name}", [*_differences(phase, dynamics, options, rigid_fast_bonds)], keys)
 
 
 def energy_parameters(dynamics: DynamicsSection, options: NonbondedOptions) -> str:
@@ -55,9 +63,11 @@ def interactions(options: NonbondedOptions, spline_order: int) -> dict[str, obje
     return keys
 
 
-def _defines(phase: PlannedPhase) -> str:
+def _defines(phase: PlannedPhase, rigid_fast_bonds: bool) -> str:
     """Macros of the topology."""
     macros = ["FLEXIBLE"] if phase.kind == "minimise" else []
+    if rigid_fast_bonds:
+        macros.append(RIGID_FAST_BONDS)
     if phase.hydrogen_mass_factor != 1:
         macros.append(HEAVY_HYDROGENS)
     for restraint in phase.restraints:
@@ -105,8 +115,11 @@ def _bath(phase: PlannedPhase, dynamics: DynamicsSection) -> dict[str, object]:
     return keys
 
 
-def _differences(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions) -> Iterator[str]:
+def _differences(phase: PlannedPhase, dynamics: DynamicsSection, options: NonbondedOptions,
+                 rigid_fast_bonds: bool) -> Iterator[str]:
     """What differs from chromamd."""
+    if rigid_fast_bonds:
+        yield "Bonds with a period below five time steps are rigid: GROMACS warns of them otherwise"
     if options.is_switched:
         yield "Lennard-Jones is switched off by GROMACS' function, by CHARMM's in chromamd"
     if phase.kind == "dynamics" and phase.ensemble != "NVE" and dynamics.thermostat == "berendsen":
