@@ -1,5 +1,7 @@
 """`chromabuild validate`."""
 
+from typing import TYPE_CHECKING
+
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -13,6 +15,12 @@ from chromabuild.cli.frame import (
     show,
 )
 from chromabuild.cli.stage_command import summary_lines
+
+if TYPE_CHECKING:
+    from chromabuild.base.summary import Summary
+
+_SHOWN = 20
+"""Lines of a kind on the terminal."""
 
 
 @app.command()
@@ -31,4 +39,19 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
     from chromabuild.pipeline.inspect import locus_summary
 
     result = locus_summary(load(config, overrides, seed), threads)
-    show(result, json, summary_lines(result))
+    show(result, json, [*summary_lines(result), *_changes(result)])
+
+
+def _changes(result: "Summary") -> list[str]:
+    """What is left out and what is moved, a line each; of many the first."""
+    gone = [shift for shift in result["shifts"] if shift["to"] is None]
+    moved = [shift for shift in result["shifts"] if shift["to"] is not None]
+    return [*_some([f"left out: {shift['nucleosome']} at {shift['from']:,}: {shift['reason']}" for shift in gone]),
+            *_some([f"moved: {shift['nucleosome']} from {shift['from']:,} to {shift['to']:,}: {shift['reason']}"
+                    for shift in moved]),
+            *_some([f"not used: contact of {reason}" for reason in result["ignored_contacts"]])]
+
+
+def _some(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return lines if more <= 0 else [*lines[:_SHOWN], f"... and {more} more of these: --json names all"]
