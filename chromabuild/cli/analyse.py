@@ -65,11 +65,12 @@ def trajectory(
       chromabuild analyse results --measure dna,nucleosome,fibre
       chromabuild analyse --topology top.psf --trajectory run.dcd --every 10 -o tables
     """
+    from chromabuild.analysis.record import FOLDER
     from chromabuild.analysis.trajectory_file import quiet
     from chromabuild.base.errors import BadInputError
     from chromabuild.base.threads import thread_count
     from chromabuild.cli.progress import make_reporter
-    from chromabuild.cli.stage_command import summary_lines
+    from chromabuild.cli.stage_command import file_lines, summary_lines
     from chromabuild.pipeline import analysis
 
     if frames is not None and topology is None:
@@ -78,10 +79,10 @@ def trajectory(
         raise BadInputError("--phase is of a folder, not of --topology: leave one of them out")
     with make_reporter().stage("Analysis") as progress, quiet():
         source = analysis.file_source(topology, frames) if topology else analysis.phase_source(folder, phase)
-        target = output or (Path(analysis.FOLDER) if topology else folder / analysis.FOLDER)
+        target = output or (Path(FOLDER) if topology else folder / FOLDER)
         chosen = [name for name in (word.strip() for word in measure.split(",")) if name]
         summary = analysis.analyse(source, target, chosen, every, thread_count(threads), nucleosome, progress)
-    show(summary, json, [*summary_lines(summary), *summary["files"]])
+    show(summary, json, [*summary_lines(summary), *file_lines(map(Path, summary["files"]))])
 
 
 @analyse.command()

@@ -4,11 +4,8 @@ import errno
 import functools
 import json
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -16,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages import STAGES
 
@@ -111,7 +109,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(function)
     def guarded(*args: object, **kwargs: object) -> None:
         try:
-            with _stopped_by_schedulers():
+            with stops_go_to(_interrupt):
                 function(*args, **kwargs)
         except (typer.Exit, typer.BadParameter):
             raise
@@ -119,51 +117,31 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
             _fail("interrupted: the same command continues", InterruptedRunError.exit_code)
-        except (MemoryError, RuntimeError, ImportError) as error:
-            if not _lacks_memory(error):
-                _unexpected(error)
-            _fail(OUT_OF_MEMORY, ResourceError.exit_code)
-        except OSError as error:
-            if error.errno == errno.ENOMEM:
+        except Exception as error:
+            if _lacks_memory(error):
                 _fail(OUT_OF_MEMORY, ResourceError.exit_code)
-            if error.errno == errno.EPIPE:
+            if isinstance(error, BrokenPipeError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 raise typer.Exit(0) from None
-            if error.errno in _OF_THE_DISK:
+            if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
                 where = f"{error.filename}: " if error.filename else ""
                 _fail(f"{where}{error.strerror}: free some disk space or choose another output folder",
                       ResourceError.exit_code)
-            _unexpected(error)
-        except ValueError as error:
             # mesoscale does not know chromabuild's errors: its complaints about input are plain ValueErrors.
-            if _raised_in_mesoscale(error):
+            if isinstance(error, ValueError) and _raised_in_mesoscale(error):
                 _fail(str(error), BadInputError.exit_code)
-            _unexpected(error)
-        except Exception as error:
             _unexpected(error)
 
     return guarded
 
 
-@contextmanager
-def _stopped_by_schedulers() -> Iterator[None]:
-    """SIGUSR1, by which schedulers announce the end of a job, ends a command as Ctrl-C does."""
-    def stop(number: int, frame: object) -> NoReturn:
-        raise InterruptedRunError("interrupted: the same command continues")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGUSR1, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGUSR1, before)
+def _interrupt(number: int) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 def _lacks_memory(error: Exception) -> bool:
     """Whether memory ran out: threads and libraries say it in words of their own."""
-    return isinstance(error, MemoryError) or any(
+    return isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM or any(
         words in str(error) for words in ("can't start new thread", "failed to map segment", "Cannot allocate memory"))
 
 

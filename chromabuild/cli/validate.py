@@ -1,6 +1,6 @@
 """`chromabuild validate`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,12 @@ from chromabuild.cli.frame import (
 )
 from chromabuild.cli.plan import NodesOption
 from chromabuild.cli.stage_command import summary_lines
+
+if TYPE_CHECKING:
+    from chromabuild.base.summary import Summary
+
+_SHOWN = 20
+"""Lines of a kind on the terminal."""
 
 
 @app.command()
@@ -49,4 +55,19 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
         raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(STAGES_WITH_LIMITS)}",
                                  param_hint="--until")
     result = locus_summary(load(config, overrides, seed), threads, until, Nodes.of(machine, nodes) if machine else None)
-    show(result, json, summary_lines(result))
+    show(result, json, [*summary_lines(result), *_changes(result)])
+
+
+def _changes(result: "Summary") -> list[str]:
+    """What is left out and what is moved, a line each; of many the first."""
+    gone = [shift for shift in result["shifts"] if shift["to"] is None]
+    moved = [shift for shift in result["shifts"] if shift["to"] is not None]
+    return [*_some([f"left out: {shift['nucleosome']} at {shift['from']:,}: {shift['reason']}" for shift in gone]),
+            *_some([f"moved: {shift['nucleosome']} from {shift['from']:,} to {shift['to']:,}: {shift['reason']}"
+                    for shift in moved]),
+            *_some([f"not used: contact of {reason}" for reason in result["ignored_contacts"]])]
+
+
+def _some(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return lines if more <= 0 else [*lines[:_SHOWN], f"... and {more} more of these: --json names all"]

@@ -1,5 +1,7 @@
 """`chromabuild verify`."""
 
+from pathlib import Path
+
 from chromabuild.cli.frame import (
     DEFAULT_CONFIG,
     ConfigOption,
@@ -34,6 +36,6 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], see
     show(result, json, [f"{check['what']}: {check['result']}" for check in result["checks"]])
     faults = [check for check in result["checks"] if check["result"] != "ok"]
     if faults:
-        maker = "ensemble" if faults[0]["what"].startswith("ensemble") else "all"
+        maker = {"ensemble": "ensemble", "analysis": "analyse"}.get(Path(faults[0]["what"]).parts[0], "all")
         raise IntegrityError(f"{len(faults)} of {len(result['checks'])} checks failed, first {faults[0]['what']} "
                              f"({faults[0]['result']}): run `chromabuild {maker}` again")

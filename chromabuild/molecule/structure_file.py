@@ -154,6 +154,9 @@ def _read_pdb(text: str, path: str | Path) -> StructureFile:
     if short is not None:
         raise BadInputError(f"{path}, line {short + 1}: the line ends at column {len(lines[short])}, within an atom: "
                             "the file is cut or damaged, fetch or write it again")
+    if last == len(lines) - 1 and any(line[:6] == "SEQRES" for line in lines[:rows[0]]):
+        raise BadInputError(f"{path}, line {last + 1}: the file ends with an atom, without the END that follows the "
+                            "SEQRES of an entry: fetch or write it again, or add END if this is all")
     if not lines[last].isascii() or any(len(lines[k]) > _PDB_WIDTH for k in rows):
         lines = [line[:_PDB_WIDTH] for line in lines]
     table = np.frombuffer("".join(lines[k].ljust(_PDB_WIDTH) for k in rows).encode("ascii"), "S1")
@@ -212,7 +215,7 @@ def _read_mmcif(text: str, path: str | Path) -> StructureFile:
             raise BadInputError(f"{path} has no _atom_site.{items[0]}: give an mmCIF file with atoms and coordinates")
         columns[key] = np.array([gemmi.cif.as_string(value) for value in category.column(place)]
                                 if place is not None else [""] * len(category))
-    _refuse_cut(text, path)
+    _refuse_cut(text, block, path)
     cell = [gemmi.cif.as_number(block.find_value(f"_cell.{item}") or "?") for item in _CELL]
     group = gemmi.cif.as_string(block.find_value("_symmetry.space_group_name_H-M") or "?")
     return _of_columns(columns, "type_symbol" in tags, cell, group, path)
@@ -253,18 +256,23 @@ def _of_columns(columns: dict[str, np.ndarray], has_elements: bool, cell: list[f
         _simulation_box(cell, group) if np.isfinite(cell).all() else None, len(set(model.tolist())) - 1)
 
 
-def _refuse_cut(text: str, path: str | Path) -> None:
-    """Refuse a file that ends within its table of atoms, where its other tables are closed by ``#``.
+def _refuse_cut(text: str, block: gemmi.cif.Block, path: str | Path) -> None:
+    """Refuse a file that ends within its table of atoms, where its other tables are closed by ``#``, or where chains
+    that it lists are not in it.
 
     CIF itself has no mark for the end of a table, so that a table cut between two rows is a valid one.
     """
-    is_closed = text.rstrip().rsplit("\n", 1)[-1].startswith("#")
-    others_are = re.search(r"\n#\s*\nloop_\s+_atom_site\.", text) is not None
-    is_last = "\n_" not in text[text.rfind("_atom_site."):]
-    if others_are and is_last and not is_closed:
-        last = text.rstrip().count("\n") + 1
+    if "\n_" in text[text.rfind("_atom_site."):] or text.rstrip().rsplit("\n", 1)[-1].startswith("#"):
+        return
+    last = text.rstrip().count("\n") + 1
+    if re.search(r"\n#\s*\nloop_\s+_atom_site\.", text):
         raise BadInputError(f"{path}, line {last}: the file ends within its table of atoms, without the # that closes "
                             "its other tables: fetch or write it again")
+    present = {*block.find_values("_atom_site.label_asym_id")}
+    lost = [name for name in block.find_values("_struct_asym.id") if present and name not in present]
+    if lost:
+        raise BadInputError(f"{path}, line {last}: the file ends with a table of atoms that lacks chain {lost[0]}, "
+                            "which _struct_asym lists: fetch or write it again")
 
 
 def _coordinates(columns: list[np.ndarray], lines: np.ndarray | None, path: str | Path) -> np.ndarray:

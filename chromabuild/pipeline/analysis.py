@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from chromabuild.base.checked_json import checked_text
+from chromabuild.analysis.record import VERSION, is_whole, read_record, write_record
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.progress import Progress, silent
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from chromabuild.analysis.tables import Table
 
 MEASURES = ("dna", "nucleosome", "fibre", "solvent", "structure", "map")
-FOLDER = "analysis"
-FILE_NAME = "analysis.json"
-FORMAT, VERSION = "chromabuild-analysis", 3
 _FEW = 16
 """Frames a process that are worth its start."""
 
@@ -110,9 +107,8 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
         raise BadInputError(f"every = {every} is more than the {len(source.time)} frames of {source.name}: choose less")
     keys = dict.fromkeys(MEASURES, _key(source, every))
     keys["map"] += f" about {nucleosome}"
-    record = _read(folder)
-    done = {measure: entry for measure, entry in record.items() if entry["key"] == keys.get(measure)
-            and all(_is_there(folder, name, hashed) for name, hashed in entry["files"].items())}
+    done = {measure: entry for measure, entry in read_record(folder).items()
+            if entry["key"] == keys.get(measure) and is_whole(folder, entry)}
     kept = [measure for measure in measures if measure in done]
     for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
         progress(measure, number / len(measures))
@@ -124,10 +120,8 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
         entry = {"key": keys[measure], "source": source.name, "frames": len(time), "every": every,
                  "from_ps": float(time[first]), "to_ps": float(time[-1]),
                  "files": {name: file_hash(folder / name) for name in names}}
-        record = {one: old for one, old in _read(folder).items() if one != measure} | {measure: entry}
-        with atomic_path(folder / FILE_NAME) as part:
-            part.write_text(checked_text({"format": FORMAT, "version": VERSION, "measures": record}, indent=1),
-                            encoding="utf-8")
+        write_record(folder, {one: old for one, old in read_record(folder).items() if one != measure}
+                     | {measure: entry})
         done[measure] = entry
     entries = {measure: done[measure] for measure in MEASURES if measure in measures}
     one = next(iter(entries.values()))
@@ -229,20 +223,3 @@ def _key(source: Source, every: int) -> str:
 
     content = [__version__, VERSION, every, source.name, *(file_hash(path) for path in source.files)]
     return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
-
-
-def _read(folder: Path) -> dict[str, dict]:
-    """The measures that a folder holds, by their record; empty where there is none, or it is damaged."""
-    try:
-        data = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    fits = isinstance(data, dict) and data.get("format") == FORMAT and data.get("version") == VERSION
-    return data["measures"] if fits else {}
-
-
-def _is_there(folder: Path, name: str, hashed: str) -> bool:
-    path = folder / name
-    return path.is_file() and file_hash(path) == hashed
-
-

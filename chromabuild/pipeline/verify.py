@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from chromabuild.analysis.record import FOLDER, table_states
 from chromabuild.base.errors import BadInputError, ChromabuildError
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
@@ -11,8 +12,8 @@ from chromabuild.simulate.integrity import file_states, state_of
 
 
 def verify_outputs(config: Settings) -> Summary:
-    """Compare every file in the output folder with its checksum, those of an ensemble too, and every shard with the
-    manifest.
+    """Compare every file in the output folder with its checksum, those of an ensemble and of `analyse` too, and every
+    shard with the manifest.
 
     Gives ``{"checks": [{"what", "result"}]}``; the result is ``ok`` or what is wrong. Raises BadInputError when
     nothing has been run, IntegrityError when the record itself is damaged.
@@ -34,6 +35,8 @@ def verify_outputs(config: Settings) -> Summary:
         checks.append({"what": "shards", "result": _shards_state(folder / "shards")})
     for run in (folder / "md", *sorted(folder.glob("md/replica-*"))):
         checks += [{"what": str(path.relative_to(folder)), "result": state} for path, state in file_states(run, seen)]
+    checks += [{"what": f"{FOLDER}/{name}", "result": state}
+               for name, state in table_states(folder / FOLDER).items()]
     return {"output": str(folder), "checks": checks}
 
 

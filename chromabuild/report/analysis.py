@@ -1,41 +1,44 @@
 """The report's section on the analysis of a trajectory, from the tables of `chromabuild analyse`."""
 
 import csv
-import json
 from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from chromabuild.analysis.record import FILE_NAME, FOLDER, is_whole, read_record
 from chromabuild.report import html
 from chromabuild.report.downloads import figure
 from chromabuild.report.trace import Curves
 
 Rows = list[dict[str, str]]
-_FOLDER, _RECORD = "analysis", "analysis.json"
 _MOST_CURVES = 4
 """Nucleosomes that are drawn one by one; of more, the mean and the farthest."""
 
 
 def analysis_section(folder: Path) -> str:
-    """HTML on the tables in an output folder; empty where there are none."""
-    tables = folder / _FOLDER
-    try:
-        measures = json.loads((tables / _RECORD).read_text(encoding="utf-8"))["measures"]
-    except (OSError, ValueError, KeyError):
+    """HTML on the tables in an output folder; empty where there are none, a remark where they are not those that this
+    version wrote."""
+    tables = folder / FOLDER
+    if not (tables / FILE_NAME).is_file():
         return ""
+    measures = read_record(tables)
+    whole = {measure: entry for measure, entry in measures.items() if is_whole(tables, entry)}
     parts, said = [], ""
     for measure, title, writer in (("dna", "DNA", _dna), ("nucleosome", "Nucleosomes", _nucleosomes),
                                    ("fibre", "Fibre", _fibre), ("solvent", "Ions", _solvent),
                                    ("structure", "Structure", _structure), ("map", "Maps of the solvent", _maps)):
-        if measure in measures and all((tables / name).is_file() for name in measures[measure]["files"]):
-            lead = _lead(measures[measure])
+        if measure in whole:
+            lead = _lead(whole[measure])
             parts.append(f"<h3>{title}</h3>{lead if lead != said else ''}{writer(tables)}")
             said = lead
     run = folder / "md" / "phases.json"
-    if parts and run.is_file() and run.stat().st_mtime > (tables / _RECORD).stat().st_mtime:
+    if parts and run.is_file() and run.stat().st_mtime > (tables / FILE_NAME).stat().st_mtime:
         parts.insert(0, '<p class="alert">The run has gone on since it was analysed: <code>chromabuild analyse</code> '
                         "measures it again.</p>")
+    if not measures or len(whole) < len(measures):
+        parts.insert(0, f'<p class="alert">Tables in <code>{FOLDER}/</code> are damaged or of another version and left '
+                        "out: <code>chromabuild analyse</code> makes them again.</p>")
     return "".join(parts)
 
 

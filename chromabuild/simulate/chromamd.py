@@ -1,13 +1,9 @@
 """Run our MPI engine chromamd: write its control files, launch it, follow it, and read what it writes."""
 
-import ctypes
 import os
 import signal
 import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -27,6 +23,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.in_use import lock_descriptors
 from chromabuild.base.phases import Exchange
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection
+from chromabuild.base.stop_signals import get_when_parent_dies, stops_go_to
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import molecule_kinds
 from chromabuild.simulate.boost import boost_section
@@ -49,8 +46,6 @@ _TRIAL_POLL_SECONDS = 0.01
 TRIAL_LOG = "trial.log"
 """Of ``try_out``."""
 _CONTINUED = "continued from the checkpoint"
-_SIGNAL_OF_PARENT = 1
-"""PR_SET_PDEATHSIG of prctl(2): the signal that a process gets when its parent dies."""
 _STOP = signal.SIGUSR1
 """Asks the engine to write a checkpoint and to end. mpirun hands this one on to its ranks, in Open MPI and in MPICH;
 at SIGTERM and SIGINT Open MPI kills them a second later."""
@@ -101,11 +96,11 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
 
     ``log``: the file its control file names; every new row of its energy table goes to ``progress``, which takes place
     every ``poll`` seconds. ``threads``: of each rank; None: ``OMP_NUM_THREADS``, else 1. ``launcher``: what starts the
-    ranks. Standard output and error are
-    kept beside the control file (``.out``). SIGINT (Ctrl-C), SIGTERM and SIGUSR1 to this process, or its death, ask the
-    engine to stop: where its control file names a checkpoint, it writes one first. A second signal does not wait for
-    that. Raises the error class that fits the engine's exit code, with the engine's own sentence; InterruptedRunError
-    when it was stopped; ResourceError when the engine or the launcher is missing.
+    ranks. Standard output and error are kept beside the control file (``.out``). A signal that asks this process to
+    stop (``base.stop_signals``), or its death, asks the engine to stop: where its control file names a checkpoint, it
+    writes one first. A second signal does not wait for that. Raises the error class that fits the engine's exit code,
+    with the engine's own sentence; InterruptedRunError when it was stopped; ResourceError when the engine or the
+    launcher is missing.
     """
     control = Path(control)
     output = control.with_suffix(".out")
@@ -118,10 +113,12 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
     follower = _Follower(Path(log) if log else None, progress)
     line = launch_command(ranks, precision, [command, str(control)], int(openmp.split(",")[0]), launcher,
                           ("OMP_NUM_THREADS", RANKS_VARIABLE))
-    with open(output, "w", encoding="utf-8") as out, _stop_signals() as stops:
+    stops: list[int] = []
+    with open(output, "w", encoding="utf-8") as out, stops_go_to(stops.append):
         # A session of its own: Ctrl-C in a terminal goes to all processes of the foreground, mpirun included.
         process = subprocess.Popen(line, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                   env=environment, start_new_session=True, preexec_fn=_stop_with_parent,
+                                   env=environment, start_new_session=True,
+                                   preexec_fn=lambda: get_when_parent_dies(_STOP),
                                    pass_fds=lock_descriptors())  # the folder is in use until the engine has ended
         try:
             handed_on = 0
@@ -144,32 +141,6 @@ def launch(command: Literal["setup", "run", "energy", "merge"], control: str | P
     if process.returncode != 0:
         error = _ERRORS.get(process.returncode, ChromabuildError)
         raise error(_sentence(output, process.returncode))
-
-
-@contextmanager
-def _stop_signals() -> Iterator[list[int]]:
-    """Signals that ask this process to stop go into a list for a while. Only the main thread may do that; in others the
-    list stays empty."""
-    stops: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield stops
-        return
-    before = {number: signal.signal(number, lambda number, _: stops.append(number))
-              for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)}
-    try:
-        yield stops
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
-
-
-def _stop_with_parent() -> None:
-    """In the child: a run whose parent is killed must not go on beside the next one."""
-    if _LIBC is not None:
-        _LIBC.prctl(_SIGNAL_OF_PARENT, _STOP)
 
 
 class _Follower:

@@ -1,7 +1,6 @@
 """Checkpoints of dynamics in OpenMM: where a phase goes on that was stopped, killed, or made longer."""
 
 import os
-import signal
 import threading
 import time
 import zipfile
@@ -16,6 +15,7 @@ from openmm import unit
 
 from chromabuild.base.duration import minutes_of
 from chromabuild.base.files import atomic_path
+from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.simulate.protocol import PlannedPhase, Task
 
 
@@ -108,15 +108,7 @@ def _plain(values: unit.Quantity, wanted: unit.Unit) -> np.ndarray:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Gives what tells whether SIGINT, SIGTERM or SIGUSR1 has come, which do nothing else in the block."""
+    """Gives what tells whether one of ``STOPS`` has come, which do nothing else in the block."""
     came = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
+    with stops_go_to(lambda _: came.set()):
         yield came.is_set
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-    before = [signal.signal(number, lambda *_: came.set()) for number in numbers]
-    try:
-        yield came.is_set
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)

@@ -1,10 +1,7 @@
 """Bricks written by a pool of processes: each opens placed.h5 and plan.h5 for itself and makes bricks by number."""
 
-import ctypes
 import multiprocessing
 import os
-import signal
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -12,6 +9,7 @@ from pathlib import Path
 
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.force_fields import WaterName
+from chromabuild.base.stop_signals import follow_parent
 from chromabuild.shards.manifest import Shard
 from chromabuild.solvate.bricks import BrickGrid, SolvatedSystem, finished_shard, remove_leftovers, write_brick
 from chromabuild.solvate.layout_file import LAYOUT_NAME, StoredLayout
@@ -19,8 +17,6 @@ from chromabuild.solvate.placement import PLACED_NAME, PlacedSolute
 
 _BRICKS_TO_SHARE = 16
 """A process takes as long to start as that many bricks to write."""
-
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 _system: SolvatedSystem
 _folder: Path
@@ -68,11 +64,7 @@ def _collect(running: dict, finished: Callable[[int, Shard], None]) -> None:
 def _start(parent: int, folder: Path, grid: BrickGrid, compress: bool, inputs: dict[str, str],
            water: WaterName) -> None:
     global _system, _folder
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the pool
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before: the same command may be at work again by now
-            os._exit(1)
+    follow_parent(parent)
     placed = PlacedSolute(folder / PLACED_NAME)
     layout = StoredLayout(folder / LAYOUT_NAME, placed.vectors, water)
     _folder, _system = folder, SolvatedSystem(placed, layout, grid, compress, inputs)

@@ -1,4 +1,4 @@
-!> Signals that ask a run to stop (SIGTERM, SIGUSR1, SIGINT): noted when they come, looked at when it suits the run.
+!> Signals that ask a run to stop (SIGTERM, SIGUSR1, SIGINT, SIGHUP): noted when they come, looked at when it suits the run.
 module base_stop_signal
   use, intrinsic :: iso_c_binding, only: c_int
   implicit none

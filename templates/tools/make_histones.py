@@ -11,6 +11,7 @@ only histones that the file lacks are added.
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import h5py
@@ -35,7 +36,7 @@ TIED, DNA_TIED = 20.0, 50.0  # kcal/mol/angstrom^2 on atoms of the template and 
 STEPS = 2000
 ATTEMPTS = 6
 MOVED = 0.15  # angstrom: residues beside a variant that moved further are stored with it
-KJ_PER_NM2 = 418.4  # of 1 kcal/mol/angstrom^2
+KJ, KJ_PER_NM2 = 4.184, 418.4  # of 1 kcal/mol and of 1 kcal/mol/angstrom^2
 
 
 def dna_of_the_path() -> tuple[np.ndarray, np.ndarray]:
@@ -62,8 +63,13 @@ def as_solute(dna: tuple[np.ndarray, np.ndarray], model: Octamer) -> Solute:
         molecule_nucleosome=np.array([-1, -1] + [0] * len(model.chain), np.int32))
 
 
-def minimised(solute: Solute, tied: np.ndarray) -> np.ndarray:
-    """Positions after minimisation without charges; ``tied``: kcal/mol/angstrom^2 on every atom."""
+def minimised(solute: Solute, tied: np.ndarray, fixed: np.ndarray | None = None,
+              omegas: Sequence[Sequence[int]] = (), held: float = 0.0) -> np.ndarray:
+    """Positions after minimisation without charges.
+
+    ``tied``: kcal/mol/angstrom^2 on every atom; ``fixed``: (n,) bool, atoms that do not move; ``omegas``: four
+    atoms each of torsions that ``held`` kcal/mol on 1 + cos keep at trans.
+    """
     box = np.full(3, 400.0)
     topology = make_topology(solute, {})
     system = system_from_topology(topology, box, NonbondedOptions(cutoff=9.0, alpha=0.35, grid=(64, 64, 64)))
@@ -83,6 +89,12 @@ def minimised(solute: Solute, tied: np.ndarray) -> np.ndarray:
     for k in np.flatnonzero(tied):
         tie.addParticle(int(k), [KJ_PER_NM2 * tied[k], *place[k]])
     system.addForce(tie)
+    for k in np.flatnonzero(fixed if fixed is not None else []):
+        system.setParticleMass(int(k), 0.0)
+    trans = openmm.PeriodicTorsionForce()
+    for atoms in omegas:
+        trans.addTorsion(*atoms, 1, 0.0, KJ * held)
+    system.addForce(trans)
     context = openmm.Context(system, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("CPU"))
     context.setPositions(place)
     openmm.LocalEnergyMinimizer.minimize(context, maxIterations=STEPS)

@@ -167,3 +167,23 @@ def test_files_that_are_cut_are_refused(tmp_path, nucleosome):
         cif.write_text(text[:cut])
         with pytest.raises(BadInputError, match="model.cif"):
             StructureFile.read(cif)
+
+
+def test_files_that_are_cut_between_two_atoms_are_refused(tmp_path, nucleosome):
+    """Entries end with END, and gemmi's mmCIF, which closes no table, lists its chains first."""
+    pdb, cif = tmp_path / "model.pdb", tmp_path / "model.cif"
+    write_structure(nucleosome, pdb, range(2))
+    lines = [line for line in pdb.read_text().splitlines() if line.startswith("ATOM")]
+    pdb.write_text("SEQRES   1 A    1  ALA\n" + "\n".join(lines) + "\nEND\n")
+    assert len(StructureFile.read(pdb).name) == len(lines)
+    pdb.write_text("SEQRES   1 A    1  ALA\n" + "\n".join(lines[:-9]) + "\n")
+    with pytest.raises(BadInputError, match=f"line {len(lines) - 8}: the file ends with an atom"):
+        StructureFile.read(pdb)
+    rows = [f"ATOM {k} C CA ALA {'AB'[k > 20]} {k} {k}.0 0.0 0.0\n" for k in range(1, 50)]
+    items = "group_PDB id type_symbol label_atom_id label_comp_id label_asym_id label_seq_id Cartn_x Cartn_y Cartn_z"
+    text = "data_x\n\nloop_\n_struct_asym.id\nA\nB\n\nloop_\n" + "".join(f"_atom_site.{i}\n" for i in items.split())
+    cif.write_text(text + "".join(rows))
+    assert len(StructureFile.read(cif).name) == 49
+    cif.write_text(text + "".join(rows[:15]))
+    with pytest.raises(BadInputError, match="lacks chain B"):
+        StructureFile.read(cif)

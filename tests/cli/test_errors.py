@@ -16,6 +16,7 @@ from chromabuild.base.errors import (
     ResourceError,
 )
 from chromabuild.base.settings import Settings, load_config, parse_override
+from chromabuild.base.stop_signals import STOPS
 from chromabuild.cli import app
 from chromabuild.pipeline import chain, inspect, validation
 from chromabuild.pipeline.stages import Stage
@@ -178,10 +179,12 @@ def test_exit_codes(settings, monkeypatch, error, code):
     assert ("please report" in line) == (code == 1)
 
 
-def test_a_signal_of_the_scheduler_ends_any_command(settings, monkeypatch):
-    monkeypatch.setattr(inspect, "locus_summary", lambda *_: os.kill(os.getpid(), signal.SIGUSR1))
+@pytest.mark.parametrize("number", STOPS)
+def test_signals_that_ask_to_stop_end_any_command_alike(settings, monkeypatch, number):
+    before = signal.getsignal(number)
+    monkeypatch.setattr(inspect, "locus_summary", lambda *_: os.kill(os.getpid(), number))
     assert "the same command continues" in one_sentence(invoke("validate", "--config", settings), 7)
-    assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL
+    assert signal.getsignal(number) is before
 
 
 def test_a_fault_shows_its_traceback_when_asked_for(settings, monkeypatch):

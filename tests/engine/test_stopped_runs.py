@@ -59,7 +59,7 @@ def check(folder: Path, steps: int) -> None:
     assert found.trajectory.stat().st_size == 196 + steps // 50 * (56 + 3 * (4 * atoms + 8))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_the_same_command_goes_on(folder, number):
     process = in_dynamics(folder, 100)
     minimised = (folder / "md/01-minimise.log").stat().st_mtime_ns

@@ -3,8 +3,10 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from chromabuild.base.checked_json import checked_text, is_unharmed
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.files import atomic_path, remove_leftovers
 from chromabuild.base.hdf5_file import written_hdf5
+from chromabuild.base.stop_signals import stops_go_to
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
 
@@ -88,6 +91,30 @@ def test_a_write_that_fails_names_its_file(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot write .*/file/a.txt"), atomic_path(tmp_path / "file" / "a.txt"):
         pass
+
+
+def test_forked_processes_end_by_signals_that_their_parent_handles():
+    came = []
+    ready, go = os.pipe()
+    with stops_go_to(came.append):
+        os.kill(os.getpid(), signal.SIGTERM)
+        pid = os.fork()
+        if not pid:
+            os.write(go, b"x")  # a fork forgets signals that come before it is complete
+            time.sleep(60)
+            os._exit(0)
+        os.read(ready, 1)
+        os.kill(pid, signal.SIGTERM)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGTERM
+    assert came == [signal.SIGTERM]
+
+
+def test_nohup_is_respected():
+    code = ("import os, signal\nfrom chromabuild.base.stop_signals import stops_go_to\ncame = []\n"
+            "with stops_go_to(came.append):\n    os.kill(os.getpid(), signal.SIGHUP)\nprint(came)")
+    done = subprocess.run(["nohup", sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))})
+    assert done.stdout == "[]\n"
 
 
 def test_every_flipped_bit_of_a_record_is_noticed(tmp_path):

@@ -1,6 +1,7 @@
 """A locus cut from a genome's files, names of chromosomes in several spellings, and inputs of which nothing is used."""
 
 import gzip
+import json
 import os
 
 import numpy as np
@@ -189,3 +190,7 @@ def test_init_cuts_a_region_and_names_files_from_its_folder(genome):
     assert (written["fasta"], written["region"]) == ("../genome.fa.gz", "chrI:1001-2000")
     outcome = chromabuild("validate", "--json", cwd=genome / "gene")
     assert outcome.returncode == 0 and '"base_pairs": 1000' in outcome.stdout, outcome.stderr
+    crossing = [shift for shift in json.loads(outcome.stdout)["shifts"] if shift["to"] is None]
+    lines = chromabuild("validate", cwd=genome / "gene").stdout
+    assert crossing and all(f"left out: {shift['nucleosome']} at {shift['from']:,}: crosses" in lines
+                            for shift in crossing)

@@ -12,6 +12,7 @@ from support.command_line import chromabuild, result_of
 from support.placed_nucleosomes import place_nucleosomes
 from support.universes import built_dna, universe_of
 
+from chromabuild.analysis.record import table_states
 from chromabuild.analysis.trajectory_file import quiet
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.steps import rebuild
@@ -127,8 +128,19 @@ def test_report_shows_the_tables(tables, tmp_path):
     (tmp_path / "md").mkdir()
     (tmp_path / "md" / "phases.json").write_text("{}")
     assert "The run has gone on" in analysis_section(tmp_path)
-    (tmp_path / "analysis" / "dna_pairs.csv").unlink()
-    assert "<h3>DNA</h3>" not in analysis_section(tmp_path)
+    assert set(table_states(tmp_path / "analysis").values()) == {"ok"}
+    (tmp_path / "analysis" / "dna_pairs.csv").write_text("step\n1\n")
+    (tmp_path / "analysis" / "fibre_series.csv").unlink()
+    page = analysis_section(tmp_path)
+    assert "<h3>DNA</h3>" not in page and "<h3>Nucleosomes</h3>" in page and "left out" in page
+    states = table_states(tmp_path / "analysis")
+    assert (states["dna_pairs.csv"], states["fibre_series.csv"]) == ("damaged", "missing")
+    # Of an earlier version, whose entries were others.
+    (tmp_path / "analysis" / "analysis.json").write_text(
+        '{"format": "chromabuild-analysis", "version": 1, "measures": {"dna": {"files": ["dna_pairs.csv"]}}}')
+    page = analysis_section(tmp_path)
+    assert "<h3>" not in page and "of another version" in page
+    assert table_states(tmp_path / "analysis") == {"analysis.json": "damaged, or of another version"}
 
 
 def complaint(topology, trajectory, measures=("dna",), every=1):

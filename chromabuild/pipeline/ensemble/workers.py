@@ -1,22 +1,19 @@
 """Folds side by side on this machine: a few processes that take one after the other."""
 
-import ctypes
 import multiprocessing
 import os
-import signal
-import sys
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING
 
 from chromabuild.base.errors import ChromabuildError, ResourceError
 from chromabuild.base.progress import Progress
+from chromabuild.base.stop_signals import follow_parent
 from chromabuild.pipeline.ensemble.fold import make_fold
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Settings
 
-_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG of prctl(2)
 _LOOK = 0.5  # seconds between two looks at how far the folds are
 
 Task = tuple[int, "Settings"]
@@ -89,11 +86,7 @@ def _give(connection: Connection, waiting: list[Task], running: dict[Connection,
 
 def _work(parent: int, connection: Connection, shares: Sequence[float], place: int, threads: int) -> None:
     """Take tasks until the parent closes the connection or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
-        if os.getppid() != parent:  # it died before: the same command may be at work again by now
-            os._exit(1)
+    follow_parent(parent)
 
     def show(phase: str, share: float | None = None) -> None:
         shares[place] = share or 0.0

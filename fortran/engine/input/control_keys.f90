@@ -38,7 +38,7 @@ module control_keys
     key_t("OUTPUT", "setup_domains", is_text, "", "", "", &
           "setup: make domains 0-1023, say, alone; files that are there and whole are kept"), &
     key_t("OUTPUT", "checkpoint", is_text, "", "", "", &
-          "checkpoint files of run, () stands for the rank; written on SIGTERM, SIGUSR1 and SIGINT too"), &
+          "checkpoint files of run, () stands for the rank; written on SIGTERM, SIGHUP, SIGUSR1 and SIGINT too"), &
     key_t("OUTPUT", "checkpoint_interval", is_real, "0.0", "minutes", "0", &
           "wall-clock time between checkpoints, 0 = only on signals and at the end"), &
     key_t("OUTPUT", "forcefile", is_text, "", "", "", "forces of all atoms in global order; for energy"), &

@@ -1,0 +1,121 @@
+"""Flatten twisted peptides of histones.h5 and linker_histones.h5.
+
+    python templates/tools/make_planar_peptides.py
+
+Loops and ends that are built anew close with some strain, which minimisation leaves in the peptides. Where omega is
+more than LIMIT off planarity, the residues around it are minimised once more without charges, among everything else of
+the nucleosome that stays where it is, with a torsion that holds omega at trans. Run it after make_histones.py and
+make_linker_histones.py; a file without such peptides is left as it is.
+"""
+
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+from make_histones import as_solute, dna_of_the_path, minimised
+
+from chromabuild.molecule.residues import residue_library
+from chromabuild.nucleosome.homology import Residue, chains_of, histone_table
+from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.peptide import torsion
+from chromabuild.nucleosome.recipe import (
+    OctamerRecipe,
+    build_octamer,
+    linker_histone_table,
+    stored_histone,
+    stored_linker_histone,
+)
+from chromabuild.sterics.atoms import Atoms
+from chromabuild.sterics.audit import audit
+from chromabuild.sterics.detect import find_clashes
+
+LIMIT = 28.0  # degree off planarity; the audit finds what is 30 off
+REACHES = (3, 4, 5, 6)  # residues on either side that move, tried in turn
+HELD = 150.0  # kcal/mol on 1 + cos(omega)
+
+
+def off_planarity(chain: list[Residue]) -> np.ndarray:
+    """(r - 1,) degree."""
+    omega = np.abs([float(torsion(a.atoms["CA"], a.atoms["C"], b.atoms["N"], b.atoms["CA"]))
+                    for a, b in zip(chain, chain[1:], strict=False)])
+    return np.minimum(omega, 180.0 - omega)
+
+
+def flattened(model: Octamer, chains: list[int], dna: tuple[np.ndarray, np.ndarray], reach: int) -> Octamer:
+    """The octamer with planar peptides in some of its chains."""
+    library = list(residue_library().values())
+    solute = as_solute(dna, model)
+    n_dna = len(solute.position) - len(model.position)
+    moves, omegas, all_chains = np.zeros(len(model.residue_template), bool), [], chains_of(model)
+    for c in chains:
+        rows = np.flatnonzero(model.residue_chain == c)
+        for k in np.flatnonzero(off_planarity(all_chains[c]) > LIMIT):
+            window = range(max(0, k - reach), min(len(rows), k + 2 + reach))
+            moves[rows[window]] = True
+    for c in chains:
+        rows = np.flatnonzero(model.residue_chain == c)
+        for a, b in zip(rows, rows[1:], strict=False):
+            if moves[a] or moves[b]:
+                one, other = library[model.residue_template[a]].index, library[model.residue_template[b]].index
+                first, second = n_dna + model.first_atom[a], n_dna + model.first_atom[b]
+                omegas.append([int(first) + one["CA"], int(first) + one["C"], int(second) + other["N"],
+                               int(second) + other["CA"]])
+    fixed = np.concatenate([np.ones(n_dna, bool), ~np.repeat(moves, np.diff(model.first_atom))])
+    position = minimised(solute, np.zeros(len(fixed)), fixed, omegas, HELD)
+    position[fixed] = solute.position[fixed]
+    return Octamer(position[n_dna:], model.residue_template, model.residue_number, model.residue_chain, model.chain,
+                   model.histone)
+
+
+def is_sound(model: Octamer, dna: tuple[np.ndarray, np.ndarray], what: str) -> bool:
+    """Whether the audit finds nothing but twisted peptides, which other chains may still have; says what it finds."""
+    solute = as_solute(dna, model)
+    found = audit(Atoms.from_solute(solute))
+    pairs, _ = find_clashes(solute, 2.0)
+    close = int(np.sum(np.all(solute.elements()[pairs] != "H", axis=1)))
+    counts = (close, len(found.chirality_errors), len(found.cis_peptides), len(found.piercings))
+    print(what, dict(zip(("heavy pairs below 2.0", "chirality", "cis", "piercings"), counts, strict=True)), flush=True)
+    return not any(counts)
+
+
+def flat_rows(recipe: OctamerRecipe, names: set[str], dna: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Heavy atoms (n, 3), 0.001 angstrom, without OXT, of the chains of these names, with planar peptides."""
+    library = list(residue_library().values())
+    element = np.concatenate([library[k].elements for k in dna[1]])
+    heavy = element != "H"
+    model = build_octamer(recipe, dna[0][heavy], np.isin(element[heavy], ("N", "O")))
+    chains = [k for k, name in enumerate(model.histone) if name in names]
+    for reach in REACHES:
+        flat = flattened(model, chains, dna, reach)
+        worst = max(float(off_planarity(chain).max()) for chain in (chains_of(flat)[k] for k in chains))
+        if is_sound(flat, dna, f"{recipe.species} {sorted(names)}, {reach} residues, {worst:.1f} degree") \
+                and worst < LIMIT:
+            break
+    else:
+        raise SystemExit("the peptides do not become planar: let more residues move")
+    return np.rint(1000 * np.array([x for k in chains for r in chains_of(flat)[k] for x in r.atoms.values()]))
+
+
+def main() -> None:
+    """Rewrite coordinates in both files."""
+    folder, dna = Path(__file__).resolve().parents[1], dna_of_the_path()
+    for species, table in histone_table().items():
+        for name, entry in table.items():
+            if max(off_planarity(chain).max() for chain in stored_histone(species, name).copies) <= LIMIT:
+                continue
+            variants = () if name == entry["family"] else (name,)
+            rows = flat_rows(OctamerRecipe(species=species, variants=variants, tails="compact"), {name}, dna)
+            with h5py.File(folder / "histones.h5", "r+") as file:
+                file[f"{species}/{name}/heavy_atom_position"][...] = rows
+    for name in linker_histone_table():
+        chain = stored_linker_histone(name)
+        if off_planarity(chain).max() <= LIMIT:
+            continue
+        rows = flat_rows(OctamerRecipe(linker_histone=name, tails="compact"), {name}, dna)
+        with h5py.File(folder / "linker_histones.h5", "r+") as file:
+            file[f"{name}/heavy_atom_position"][...] = rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())
