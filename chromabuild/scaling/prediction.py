@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass
 
+from chromabuild.base.duration import span
 from chromabuild.base.errors import BadInputError
 from chromabuild.scaling import measured
 from chromabuild.scaling.machine import Machine
@@ -131,9 +132,9 @@ class Prediction:
             f"speed: {_number(self.ns_per_day)} ns/day at {self.timestep_fs:g} fs; communication is "
             f"{100 * self.communication:.0f} % of a step",
             f"memory: {memory['rank']:.2g} GB a rank, {memory['node']:.3g} of {memory['available']:g} GB a node",
-            f"this run: {self.run['steps']:,.0f} steps in {_span(self.run['seconds'])}, "
+            f"this run: {self.run['steps']:,.0f} steps in {span(self.run['seconds'])}, "
             f"{_number(self.run['node_hours'])} node-hours, {_size(self.run['disk_gb'])} on disk",
-            f"1 microsecond: {self.microsecond['steps']:,.0f} steps in {_span(86400 * self.microsecond['days'])}, "
+            f"1 microsecond: {self.microsecond['steps']:,.0f} steps in {span(86400 * self.microsecond['days'])}, "
             f"{_number(self.microsecond['node_hours'])} node-hours, {_size(self.microsecond['disk_gb'])} on disk"]
         keys = [f"{key} = {value}" for key, value in (("torus", self.torus), ("fft", self.fft)) if value]
         return lines + ([f"control file: with {' and '.join(keys)} in [COMM]"] if keys else [])
@@ -299,10 +300,3 @@ def _size(gigabytes: float) -> str:
         if gigabytes >= size:
             return f"{_number(gigabytes / size)} {unit}"
     return f"{_number(gigabytes)} GB"
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("years", 365 * 86400.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{_number(seconds / size)} {unit}"
-    return f"{seconds:.3g} s"
