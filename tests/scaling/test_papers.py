@@ -44,7 +44,8 @@ def test_the_number_of_fitted_constants():
     assert fitted == {"Blue Gene/L": 3, "QCDOC": 1, "Fugaku": 4, "GENESIS": 3}
     for paper in PAPERS.values():
         for constant in paper.load().constants():
-            assert constant.kind in ("published", "counted", "fitted", "assumed") and constant.value > 0 and constant.source
+            assert constant.kind in ("published", "counted", "fitted", "assumed")
+            assert constant.value > 0 and constant.source
 
 
 def test_the_report_names_what_is_missed(tmp_path):
@@ -158,7 +159,7 @@ def test_fugaku_costs_are_what_the_paper_s_equations_say():
 
 
 def test_the_all_reduce_of_eam_goes_with_the_logarithm_of_the_ranks():
-    """Recursive doubling: what EAM's stage "other" has beyond that of L-J; a fourth power takes four times the steps."""
+    """Recursive doubling: what EAM's stage "other" has beyond that of L-J; a fourth power takes four times as long."""
     base = fugaku.other_time(fugaku.LJ, 768)
     assert base == fugaku.other_time(fugaku.LJ, 36864) == fugaku.measured(fugaku.LJ, "original")[4]
     assert fugaku.other_time(fugaku.EAM, 36864) == pytest.approx(fugaku.measured(fugaku.EAM, "original")[4])
