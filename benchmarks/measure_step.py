@@ -5,7 +5,8 @@ fs, one rank. The parts are the shares of the engine's own timing table in the p
 run, so that neither set-up nor other work on the machine counts. One and two threads are compared by the clock, which
 wants an idle machine. Memory is the peak of a process that runs; of the program, that of setting up the smallest box.
 With --save the records of chromabuild/scaling/data (measured_step, measured_threads, measured_memory) are renewed too;
-with --parts-only neither threads nor memory are measured and the records stay.
+with --parts-only neither threads nor memory are measured and the records stay. --record RESULT makes measured_step of
+the parts that a file of benchmarks/results holds, instead of measuring; --clock and --flops say what its core can do.
 """
 
 import json
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from common.command import Benchmark
 from common.engine import PARTS, parts_of, run, set_up, turned_waters, water_topology, write_system
+from common.results import Result
 from common.timing import Usage
 
 DATA = Path(__file__).resolve().parents[1] / "chromabuild" / "scaling" / "data"
@@ -56,6 +58,21 @@ def clock_ghz() -> float:
     return round(float(found[1]) / 1e3, 2) if found else 0.0
 
 
+def step_record(measured: str, processor: str, instruction_set: str, clock: float, flops: float,
+                boxes: list[dict]) -> dict:
+    """What chromabuild.scaling.measured reads of a step; ``flops``: single precision, a cycle."""
+    return {"measured": measured, "processor": processor, "instruction_set": instruction_set, "clock_ghz": clock,
+            "single_flops_per_cycle": flops, "boxes": boxes}
+
+
+def recorded_step(path: Path, clock: float, flops: float) -> dict:
+    """The record of the parts that a file of results holds."""
+    result = Result.read(path)
+    boxes = [{"atoms": row[0], "microseconds_per_atom": dict(zip(SHARES, row[1:-1], strict=True))}
+             for row in result.tables["parts"].rows]
+    return step_record(result.date, result.machine["processor"], result.machine["instruction_set"], clock, flops, boxes)
+
+
 def write_records(machine: dict, boxes: list[dict], threads: dict[int, float], program: float,
                   memory: dict[int, float]) -> None:
     """The files that chromabuild.scaling.measured reads. Two vector units with fused multiply-adds are assumed.
@@ -66,8 +83,8 @@ def write_records(machine: dict, boxes: list[dict], threads: dict[int, float], p
     flops = 2 * 2 * VECTOR_BITS.get(machine["instruction_set"], 128) // 32
     largest = boxes[-1]["atoms"]
     records = {
-        "measured_step": {**head, "instruction_set": machine["instruction_set"], "clock_ghz": clock_ghz(),
-                          "single_flops_per_cycle": flops, "boxes": boxes},
+        "measured_step": step_record(head["measured"], machine["processor"], machine["instruction_set"], clock_ghz(),
+                                     flops, boxes),
         "measured_threads": {**head, "system": f"{largest:,} atoms of TIP3P water, by the clock",
                              "milliseconds": {str(n): round(time, 1) for n, time in threads.items()}},
         "measured_memory": {**head, "system": "TIP3P water, cutoff 12 angstrom, list 13.5 angstrom, one rank",
@@ -86,7 +103,14 @@ def main() -> None:
     add("--memory-sides", nargs="+", type=int, default=[32, 46, 93], help="boxes whose memory is measured, ascending")
     add("--parts-only", action="store_true", help="only the parts of a step")
     add("--work", type=Path, help="parent of the folder of the inputs")
+    add("--record", type=Path, help="a file of results of this benchmark to make measured_step of")
+    add("--clock", type=float, default=clock_ghz(), help="GHz of the core of --record")
+    add("--flops", type=int, default=32, help="single-precision operations a cycle of the core of --record")
     given = benchmark.start(quick={"sides": [9], "memory_sides": [9]})
+    if given.record:
+        record = recorded_step(given.record, given.clock, given.flops)
+        (DATA / "measured_step.json").write_text(json.dumps(record, indent=1) + "\n")
+        return
     parts = benchmark.table("parts", "Processor time per atom and step (µs) by parts, 1 core", atoms=",",
                             **{part.replace(" ", "_"): ".3f" for part in SHARES}, all=".2f")
     boxes = []

@@ -12,11 +12,22 @@ from pathlib import Path
 import numpy as np
 from common.command import Benchmark
 
+from chromabuild.scaling import measured
+from chromabuild.scaling.apart import step_apart
 from chromabuild.scaling.cost import NetworkSpeed, Topology
 from chromabuild.scaling.machine import find_machine
 from chromabuild.scaling.measured import StepSettings
 from chromabuild.scaling.prediction import Job, Run, predict
-from chromabuild.scaling.step import DENSITY, Decomposition, Placement, fft_time, step_time
+from chromabuild.scaling.step import (
+    DENSITY,
+    SCHEMES,
+    Decomposition,
+    Placement,
+    best_scheme,
+    fft_time,
+    step_time,
+    work_time,
+)
 
 NODE_BLOCK = (2, 4, 4)
 RANK_GRIDS = {1024: (8, 8, 16), 2048: (8, 16, 16), 4096: (16, 16, 16), 8192: (16, 16, 32), 16_384: (16, 32, 32),
@@ -82,6 +93,29 @@ def gata4(benchmark: Benchmark) -> None:
                   float(found.step_ms), found.fft, float(found.ns_per_day), source)
 
 
+def ways(benchmark: Benchmark) -> None:
+    """What brings 1e9 atoms on 65,536 ranks of the fat tree below 25 ms a step."""
+    ranks = 65_536
+    system, net = strong(1e9, ranks), network("fat tree", ranks)
+    table = benchmark.table("ways", "Predicted time per step (ms) of 10⁹ atoms on 65,536 ranks of the fat tree", way="",
+                            cores=",", **{"real space and halo": ",.1f", "reciprocal space": ",.1f"}, step=",.1f")
+    reciprocal = work_time(system, reciprocal=True)
+
+    def row(way: str, threads: int, seconds: float) -> None:
+        parts = step_time(system, placed(ranks), *net, threads=threads)
+        here = reciprocal / measured.thread_gain(threads) + parts["bricks"] + seconds
+        total = sum(parts.values()) - parts["FFT"] + seconds
+        table.row(way, ranks * threads, float(1e3 * (total - here)), float(1e3 * here), float(1e3 * total))
+
+    by_rank = min(fft_time(system, placed(ranks), *net, scheme) for scheme in SCHEMES)
+    best = best_scheme(system, placed(ranks), *net)[-1]
+    row("each rank sends its own messages", 1, by_rank)
+    row("fft_by_node = YES", 1, best)
+    apart = step_apart(system.edge, 1e9, 32, 4, *net)
+    table.row(f"pme_ranks = {apart.pme_ranks}", ranks, apart.real, apart.reciprocal + apart.between, apart.step)
+    row("fft_by_node = YES, two threads a rank as the source", 2, best)
+
+
 def plot(results: dict[str, dict[str, list[float]]], path: Path) -> None:
     """`results`: series -> network -> milliseconds a step for each of RANK_GRIDS."""
     import matplotlib
@@ -119,12 +153,13 @@ def main() -> None:
     imports(benchmark)
     if not given.quick:
         gata4(benchmark)
+        ways(benchmark)
     results: dict[str, dict[str, list[float]]] = {}
     for series in given.series:
         title, make = SERIES[series]
         table = benchmark.table(series, f"Predicted time per step (ms), {title[0].lower()}{title[1:]}", network="",
                                 ranks=",", atoms_per_rank=",.0f", computation=",.2f", halo=",.2f", bricks=",.2f",
-                                **{"FFT (2d)": ",.2f", "FFT (1d)": ",.2f"}, step=",.2f",
+                                **{"FFT (2d)": ",.2f", "FFT (1d)": ",.2f", "FFT (2d by node)": ",.2f"}, step=",.2f",
                                 **{"efficiency, %": ".0f", "ns/day": ".1f"})
         results[series] = {}
         for name in MACHINES:
@@ -137,9 +172,10 @@ def main() -> None:
                 if ranks not in TABLE_RANKS:
                     continue
                 ideal = line[0] * (1 if make is weak else given.ranks[0] / ranks)
-                both = (1e3 * fft_time(system, placed(ranks), *network(name, ranks), scheme) for scheme in ("2d", "1d"))
+                ways_of_fft = (1e3 * fft_time(system, placed(ranks), *network(name, ranks), scheme, by_node)
+                               for scheme, by_node in (("2d", False), ("1d", False), ("2d", True)))
                 table.row(name, ranks, float(system.atoms_a_rank), *(1e3 * float(parts[part]) for part in
-                          ("work", "halo", "bricks")), *both, float(total),
+                          ("work", "halo", "bricks")), *ways_of_fft, float(total),
                           float(100 * ideal / total), float(86.4 * 2e-3 / total * 1e3))
     benchmark.finish()
     if given.figure:

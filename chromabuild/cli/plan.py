@@ -99,13 +99,14 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
 def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory: float | None, json: bool
                ) -> "tuple[Summary, bool, list[str]]":
     """What ``show`` takes of a plan for this machine."""
+    from chromabuild.base.duration import span
     from chromabuild.base.errors import BadInputError
     from chromabuild.base.machine import summary_of_machine
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.engine_choice import sensible_engine
     from chromabuild.pipeline.extent import size_is_known
     from chromabuild.pipeline.limits import FIRST_LOOK, STAGES_WITH_LIMITS, first_look, obstacles
-    from chromabuild.pipeline.plan import estimate, span
+    from chromabuild.pipeline.plan import estimate
     from chromabuild.pipeline.savings import savings
     from chromabuild.pipeline.speeds import is_quick, speed_here
     from chromabuild.pipeline.validation import check_all

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.box_vectors import shortest_translation, tilt_of, vectors_of
+from chromabuild.base.duration import span
 from chromabuild.base.errors import BadInputError, ChromabuildError, ResourceError
 from chromabuild.base.gpus import gpu_memory_here
 from chromabuild.base.machine import memory_free, memory_here, nodes_here
@@ -21,7 +22,7 @@ from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import fold_in_doubt, size_is_known
 from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
-from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate, span
+from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.scaling.machine import find_machine

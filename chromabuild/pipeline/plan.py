@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from chromabuild.base.box_vectors import SHAPES, vectors_of
+from chromabuild.base.duration import span
 from chromabuild.base.errors import IntegrityError
 from chromabuild.base.machine import nodes_here
 from chromabuild.base.settings import Settings
@@ -308,11 +309,3 @@ def _counts_of_shards(config: Settings, box: np.ndarray, solute: int, charge: in
     fits = manifest.water == config.solvate.water and manifest.counts["solute"] == solute and \
         bool((np.abs(vectors_of(manifest.vectors) - vectors_of(box)) < BOX_TOLERANCE).all())
     return counts if fits and all(counts[key] == count for key, count in ions.items()) else None
-
-
-def span(seconds: float) -> str:
-    """A time with the unit that suits it."""
-    for unit, size in (("years", 365.25 * 86400.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.0f} s"

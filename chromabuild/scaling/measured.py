@@ -62,12 +62,16 @@ def core() -> MeasuredCore:
 
 
 @cache
-def step_cost(settings: StepSettings) -> tuple[np.ndarray, np.ndarray]:
-    """Atoms of the measured boxes (k,), ascending, and seconds an atom and step (k,) with these settings."""
+def step_cost(settings: StepSettings, reciprocal: bool | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Atoms of the measured boxes (k,), ascending, and seconds an atom and step (k,) with these settings; `reciprocal`:
+    of reciprocal space alone, or of all but it. A smaller box, which has more surface, is taken to cost an atom at
+    least as much as a larger one: processor times of a shared machine scatter by more than some of the differences."""
     boxes = _read("measured_step.json")["boxes"]
     ratio = settings.work_ratio()
-    cost = [sum(value * ratio.get(part, 1.0) for part, value in box["microseconds_per_atom"].items()) for box in boxes]
-    return np.array([box["atoms"] for box in boxes], dtype=float), 1e-6 * np.array(cost)
+    cost = [sum(value * ratio.get(part, 1.0) for part, value in box["microseconds_per_atom"].items()
+                if reciprocal is None or (part == "reciprocal") == reciprocal) for box in boxes]
+    return (np.array([box["atoms"] for box in boxes], dtype=float),
+            1e-6 * np.maximum.accumulate(np.array(cost)[::-1])[::-1])
 
 
 @cache

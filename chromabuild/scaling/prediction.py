@@ -3,6 +3,7 @@
 import math
 from dataclasses import asdict, dataclass
 
+from chromabuild.base.duration import span
 from chromabuild.base.errors import BadInputError
 from chromabuild.scaling import measured
 from chromabuild.scaling.machine import Machine
@@ -87,7 +88,9 @@ class Prediction:
     torus: str | None
     """Value of [COMM] torus that the placement of ranks asks for."""
     fft: str | None
-    """Value of [COMM] fft that is the faster one; None for one rank."""
+    """Value of [COMM] fft that is the fastest one; None for one rank."""
+    fft_by_node: bool
+    """Whether [COMM] fft_by_node makes it faster still."""
     atoms_per_rank: float
     step_ms: float
     parts_ms: dict[str, float]
@@ -131,12 +134,13 @@ class Prediction:
             f"speed: {_number(self.ns_per_day)} ns/day at {self.timestep_fs:g} fs; communication is "
             f"{100 * self.communication:.0f} % of a step",
             f"memory: {memory['rank']:.2g} GB a rank, {memory['node']:.3g} of {memory['available']:g} GB a node",
-            f"this run: {self.run['steps']:,.0f} steps in {_span(self.run['seconds'])}, "
+            f"this run: {self.run['steps']:,.0f} steps in {span(self.run['seconds'])}, "
             f"{_number(self.run['node_hours'])} node-hours, {_size(self.run['disk_gb'])} on disk",
-            f"1 microsecond: {self.microsecond['steps']:,.0f} steps in {_span(86400 * self.microsecond['days'])}, "
+            f"1 microsecond: {self.microsecond['steps']:,.0f} steps in {span(86400 * self.microsecond['days'])}, "
             f"{_number(self.microsecond['node_hours'])} node-hours, {_size(self.microsecond['disk_gb'])} on disk"]
-        keys = [f"{key} = {value}" for key, value in (("torus", self.torus), ("fft", self.fft)) if value]
-        return lines + ([f"control file: with {' and '.join(keys)} in [COMM]"] if keys else [])
+        given = (("torus", self.torus), ("fft", self.fft), ("fft_by_node", "YES" if self.fft_by_node else None))
+        keys = [f"{key} = {value}" for key, value in given if value]
+        return lines + ([f"control file: with {', '.join(keys)} in [COMM]"] if keys else [])
 
     def _scaling_lines(self) -> list[str]:
         """The table; none for a machine of one node."""
@@ -174,7 +178,7 @@ def predict(run: Run, job: Job, nearby: bool = True) -> Prediction:
     narrower than the halo allows.
     """
     system = checked(run, job)
-    parts, torus, fft = parts_of_step(system, job)
+    parts, torus, fft, by_node = parts_of_step(system, job)
     step = sum(parts.values())
     memory = measured.rank_memory(system.atoms_a_rank)
     steps = run.minimise_steps + run.steps
@@ -184,7 +188,7 @@ def predict(run: Run, job: Job, nearby: bool = True) -> Prediction:
     return Prediction(
         machine=job.machine.name, title=job.machine.title, source=job.machine.source, core=job.machine.node.core.name,
         core_speed=job.machine.node.core.speed, nodes=job.nodes, ranks_per_node=job.ranks_per_node, threads=job.threads,
-        grid=system.grid, torus=torus, fft=fft,
+        grid=system.grid, torus=torus, fft=fft, fft_by_node=by_node,
         atoms_per_rank=system.atoms_a_rank, step_ms=1e3 * step,
         parts_ms={name: 1e3 * value for name, value in parts.items()}, timestep_fs=run.timestep,
         ns_per_day=_ns_per_day(run, step),
@@ -251,15 +255,16 @@ def _memory_remedy(run: Run, job: Job) -> str:
     return "use fewer ranks of more --threads, or a machine with more memory"
 
 
-def parts_of_step(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None, str | None]:
-    """Seconds of a step by part, and the values of [COMM] torus and fft with which it takes them."""
+def parts_of_step(system: Decomposition, job: Job) -> tuple[dict[str, float], str | None, str | None, bool]:
+    """Seconds of a step by part, and the values of [COMM] torus, fft and fft_by_node with which it takes them."""
     block = choose_block(system.grid, job.ranks_per_node) if job.machine.blocks else None
     placement = Placement(system.grid, job.ranks_per_node, block)
     topology = job.machine.network.topology(job.nodes, placement.node_grid)
     torus = "x".join(map(str, topology.shape)) if block and job.nodes > 1 and topology.n_nodes == job.nodes else None
     network = (job.machine.speed, topology)
-    fft = best_scheme(system, placement, *network)[0].upper() if job.ranks > 1 else None
-    return step_time(system, placement, *network, job.machine.node.core.speed, job.threads), torus, fft
+    scheme, by_node, _ = best_scheme(system, placement, *network)
+    parts = step_time(system, placement, *network, job.machine.node.core.speed, job.threads)
+    return parts, torus, scheme.upper() if job.ranks > 1 else None, by_node
 
 
 def _ns_per_day(run: Run, step: float) -> float:
@@ -299,10 +304,3 @@ def _size(gigabytes: float) -> str:
         if gigabytes >= size:
             return f"{_number(gigabytes / size)} {unit}"
     return f"{_number(gigabytes)} GB"
-
-
-def _span(seconds: float) -> str:
-    for unit, size in (("years", 365 * 86400.0), ("days", 86400.0), ("h", 3600.0), ("min", 60.0)):
-        if seconds >= 2 * size:
-            return f"{_number(seconds / size)} {unit}"
-    return f"{seconds:.3g} s"

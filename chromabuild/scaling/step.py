@@ -1,8 +1,9 @@
 """A step of chromamd on any number of ranks: measured work, simulated messages.
 
 A step is the measured work of a rank, the halo there (positions) and back (forces), PME's bricks there and back, the
-FFT there and back by the faster of the engine's volumetric schemes, and one agreement of all ranks. Nothing overlaps,
-and all ranks carry the same load. docs/explanation/network-simulation.md lists the assumptions.
+FFT there and back by the fastest of the engine's volumetric schemes, rank by rank or node by node, and one agreement of
+all ranks. Nothing overlaps, and all ranks carry the same load. docs/explanation/network-simulation.md lists the
+assumptions.
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ ATOM_BYTES, GRID_BYTES, WAVE_BYTES = 24, 4, 8
 """A position or force (double); a grid point and a wave (mixed build)."""
 BRICK_MARGIN = 4.0
 """Angstrom by which PME's bricks are wider than their domains (first_margin of the engine's PME)."""
+LONGEST_BY_NODE = 1024
+"""Bytes up to which messages of the FFT go by node (fortran/fft/fft_distributed.f90)."""
 SCHEMES = ("1d", "2d")
 """Volumetric schemes of the FFT, of which the engine takes the faster one ([COMM] fft)."""
 LINE_SECONDS = 7.3e-3 / 128**3 / 21 / 2
@@ -83,11 +86,13 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Placement:
-    """The node of each rank: `ranks_per_node` consecutive ranks, x fastest, or a `block` of neighbouring domains."""
+    """The node of each rank: `ranks_per_node` consecutive ranks, x fastest, or a `block` of neighbouring domains; or,
+    if `cyclic`, one rank on each node after the other in turns."""
 
     grid: Grid
     ranks_per_node: int
     block: Grid | None = None
+    cyclic: bool = False
 
     @property
     def node_grid(self) -> tuple[int, ...]:
@@ -101,7 +106,7 @@ class Placement:
         """Node of each rank: int (ranks,)."""
         rank = np.arange(np.prod(self.grid))
         if not self.block:
-            return rank // self.ranks_per_node
+            return rank % self.node_grid[0] if self.cyclic else rank // self.ranks_per_node
         place = np.array(np.unravel_index(rank, self.grid[::-1]))[::-1] // np.array(self.block)[:, None]
         return np.ravel_multi_index(tuple(place[::-1]), self.node_grid[::-1])
 
@@ -146,11 +151,13 @@ def _divisors(n: int) -> list[int]:
     return [k for k in range(1, n + 1) if n % k == 0]
 
 
-def work_time(system: Decomposition, core_speed: float = 1.0, threads: int = 1) -> float:
-    """Seconds of a rank's own work: the measured cost an atom against 1/edge of the domain (surfaces cost extra),
-    between the measured sizes and a line beyond the smallest; never less than that of the largest. The lines of a
-    larger grid are longer: what the logarithm adds is on top. `core_speed`: over that of the measured core."""
-    atoms, cost = measured.step_cost(system.settings)
+def work_time(system: Decomposition, core_speed: float = 1.0, threads: int = 1,
+              reciprocal: bool | None = None) -> float:
+    """Seconds of a rank's own work, or of its part in or beside reciprocal space as `measured.step_cost` has it: the
+    measured cost an atom against 1/edge of the domain (surfaces cost extra), between the measured sizes and a line
+    beyond the smallest; never less than that of the largest. The lines of a larger grid are longer: what the logarithm
+    adds is on top. `core_speed`: over that of the measured core."""
+    atoms, cost = measured.step_cost(system.settings, reciprocal)
     surface, wanted = atoms ** (-1 / 3), system.atoms_a_rank ** (-1 / 3)
     if wanted > surface.max():
         slope = (cost[0] - cost[1]) / (surface[0] - surface[1])
@@ -159,7 +166,9 @@ def work_time(system: Decomposition, core_speed: float = 1.0, threads: int = 1) 
         each = float(np.interp(wanted, surface[::-1], cost[::-1]))
     points = np.prod(system.points)
     longer = np.log2(points) - np.log2(atoms[-1] / DENSITY / measured.GRID_SPACING**3)
-    total = system.atoms_a_rank * each + 2 * points / system.ranks * max(0.0, longer) * LINE_SECONDS
+    total = system.atoms_a_rank * each
+    if reciprocal is not False:
+        total += 2 * points / system.ranks * max(0.0, longer) * LINE_SECONDS
     return float(total / core_speed / measured.thread_gain(threads))
 
 
@@ -185,9 +194,23 @@ def _to_others(phases: list[Phase]) -> list[Phase]:
     return kept
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """Of a transform. `traffic`: between nodes; `messages`: most that a rank sends or receives; `combined`: the same
+    where ranks of a node send together; `near`: most ranks of a node among the `members` of a group that exchanges;
+    `kept`: most bytes that stay in a node."""
+
+    traffic: Phase
+    messages: int
+    combined: int
+    near: int
+    members: int
+    kept: float
+
+
 @cache
-def fft_traffic(points: Grid, placement: Placement, scheme: str) -> list[tuple[Phase, int, float]]:
-    """Traffic between nodes of each exchange of a forward transform, summed up piece by piece: as `node_traffic`."""
+def fft_traffic(points: Grid, placement: Placement, scheme: str) -> list[Exchange]:
+    """The exchanges of a forward transform, summed up piece by piece."""
     node_of, ranks = placement.node_of, len(placement.node_of)
     n_nodes = int(node_of.max()) + 1
     transform = Transform(points, placement.grid, scheme, real=True, point_bytes=WAVE_BYTES)
@@ -207,23 +230,54 @@ def fft_traffic(points: Grid, placement: Placement, scheme: str) -> list[tuple[P
         kept = float(between.diagonal().max())
         np.fill_diagonal(between, 0.0)
         source, target = np.nonzero(between)
-        traffic.append((Phase(str(number), source, target, between[source, target]),
-                        int(max(sent.max(), received.max())), kept))
+        among = transform.stages()[number + 1].among
+        combined, near = node_messages(placement, among)
+        members = int(np.prod([p for p, moves in zip(placement.grid, among, strict=True) if moves]))
+        traffic.append(Exchange(Phase(str(number), source, target, between[source, target]),
+                                int(max(sent.max(), received.max())), combined, near, members, kept))
     return traffic
 
 
+def node_messages(placement: Placement, among: tuple[bool, bool, bool]) -> tuple[int, int]:
+    """Of an exchange among the ranks along some axes, in which each node sends one message to each other one: the most
+    that a rank sends, where the ranks of a node take turns, and the most ranks of a node that take part."""
+    ranks = len(placement.node_of)
+    place = np.array(np.unravel_index(np.arange(ranks), placement.grid[::-1]))[::-1]
+    group = np.zeros(ranks, dtype=np.int64)
+    for axis in range(3):
+        if not among[axis]:
+            group = group * placement.grid[axis] + place[axis]
+    pair, near = np.unique(group * ranks + placement.node_of, return_counts=True)
+    nodes = np.bincount(pair // ranks)[pair // ranks]
+    return int(np.where(nodes > 1, -(-nodes // near), 0).max()), int(near.max())
+
+
 def fft_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
-             scheme: str) -> float:
-    """Seconds of the exchanges of a transform there and back."""
-    return 2 * sum(seconds(speed, topology, *traffic) for traffic in fft_traffic(system.points, placement, scheme))
+             scheme: str, by_node: bool = False) -> float:
+    """Seconds of the exchanges of a transform there and back. `by_node`: short messages go from node to node as one,
+    for which the ranks of a node meet before and after; one of them copies what leaves out of the memory of the others,
+    and what arrives into it."""
+    total = 0.0
+    points = float(np.prod(system.points)) * WAVE_BYTES / 2 / system.ranks
+    for exchange in fft_traffic(system.points, placement, scheme):
+        together = by_node and points / exchange.members <= LONGEST_BY_NODE
+        messages = exchange.combined if together else exchange.messages
+        # Without messages between nodes the bytes within them remain.
+        total += seconds(speed, topology, exchange.traffic, max(messages, min(1, exchange.messages)), exchange.kept)
+        if together:
+            away = exchange.traffic.bytes_sent(topology.n_nodes).max(initial=0)
+            total += 2 * away / speed.memory_bandwidth + 2 * np.ceil(np.log2(exchange.near)) * speed.latency
+    return float(2 * total)
 
 
 def best_scheme(system: Decomposition, placement: Placement, speed: NetworkSpeed,
-                topology: Topology) -> tuple[str, float]:
-    """The faster scheme and the seconds of its exchanges there and back; the first one where they are equal."""
-    times = {scheme: fft_time(system, placement, speed, topology, scheme) for scheme in SCHEMES}
-    scheme = min(times, key=times.get)
-    return scheme, times[scheme]
+                topology: Topology) -> tuple[str, bool, float]:
+    """The fastest scheme, whether nodes send as one, and the seconds of its exchanges there and back; the first where
+    they are equal."""
+    times = {(scheme, by_node): fft_time(system, placement, speed, topology, scheme, by_node)
+             for by_node in (False, True) for scheme in SCHEMES}
+    best = min(times, key=times.get)
+    return *best, times[best]
 
 
 def step_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,
@@ -234,5 +288,5 @@ def step_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, 
         return 2 * sum(seconds(speed, topology, *node_traffic(phase, placement.node_of)) for phase in phases)
 
     return {"work": work_time(system, core_speed, threads), "halo": both_ways(halo_phases(system)),
-            "bricks": both_ways(brick_phases(system)), "FFT": best_scheme(system, placement, speed, topology)[1],
+            "bricks": both_ways(brick_phases(system)), "FFT": best_scheme(system, placement, speed, topology)[-1],
             "agreement": float(np.ceil(np.log2(system.ranks)) * (speed.latency + speed.per_message))}

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from chromabuild.base.checked_json import agrees, checked_text
+from chromabuild.base.duration import span
 from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityError, InterruptedRunError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.machine import memory_here, nodes_here
@@ -133,7 +134,7 @@ def best_of(choices: Sequence[tuple[Choice, float]], steps: int, measure: Measur
     budget = max(LEAST_SECONDS, SHARE_OF_RUN * steps * seconds)
     wanted = min(len(choices), TRIED_LAYOUTS)
     if LEAST_STEPS * seconds * max(2, wanted) > budget:
-        return Tuning(first, f"by the model of a step: trials would take more than {_span(budget)}, which is "
+        return Tuning(first, f"by the model of a step: trials would take more than {span(budget)}, which is "
                              f"{100 * SHARE_OF_RUN:g} % of the run or {LEAST_SECONDS:g} s")
     begin = time.monotonic()
     trials: list[Trial] = []
@@ -202,10 +203,6 @@ def _is_smooth(n: int) -> bool:
 
 def _steps(budget: float, seconds: float) -> int:
     return max(LEAST_STEPS, min(MOST_STEPS, round(budget / seconds)))
-
-
-def _span(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
 
 def read_tuning(folder: Path) -> Tuning | None:

@@ -11,7 +11,7 @@ class _Options(ctypes.Structure):
     _fields_ = [("scheme", ctypes.c_char * 16), ("transport", ctypes.c_char * 16), ("subset", ctypes.c_char * 16),
                 ("grid", ctypes.c_int * 3), ("n_chunks", ctypes.c_int), ("overlap_axes", ctypes.c_int),
                 ("n_batch", ctypes.c_int), ("is_real", ctypes.c_int), ("bytes", ctypes.c_int),
-                ("wave_order", ctypes.c_int * 3)]
+                ("wave_order", ctypes.c_int * 3), ("ranks_a_node", ctypes.c_int)]
 
 
 @dataclass
@@ -64,6 +64,7 @@ class Fft:
     real: bool = True
     single: bool = False
     wave_order: tuple = (-1, -1, -1)
+    ranks_a_node: int = 0
     real_layout: Layout | None = None
     wave_layout: Layout | None = None
     _plan: ctypes.c_void_p = field(default_factory=ctypes.c_void_p, repr=False)
@@ -71,7 +72,7 @@ class Fft:
     def __post_init__(self) -> None:
         options = _Options(self.scheme.encode(), self.transport.encode(), self.subset.encode(), tuple(self.grid),
                            self.n_chunks, self.overlap_axes, self.n_batch, self.real, 4 if self.single else 8,
-                           tuple(a + 1 for a in self.wave_order))
+                           tuple(a + 1 for a in self.wave_order), self.ranks_a_node)
         message = ctypes.create_string_buffer(256)
         sides = []
         for layout in (self.real_layout, self.wave_layout):

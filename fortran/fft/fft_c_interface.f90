@@ -13,7 +13,7 @@ module fft_c_interface
   !> The options of a plan as in fft_options_t; names end with a null character.
   type, bind(c) :: c_options_t
     character(kind=c_char) :: scheme(16), transport(16), subset(16)
-    integer(c_int) :: grid(3), n_chunks, overlap_axes, n_batch, is_real, bytes, wave_order(3)
+    integer(c_int) :: grid(3), n_chunks, overlap_axes, n_batch, is_real, bytes, wave_order(3), ranks_a_node
   end type c_options_t
 
 contains
@@ -50,6 +50,7 @@ contains
     wanted%is_real = options%is_real /= 0
     wanted%bytes = options%bytes
     wanted%wave_order = options%wave_order
+    wanted%ranks_a_node = options%ranks_a_node
     if (n_real_boxes >= 0) real_layout = layout_of(n_real_boxes, real_boxes)
     if (n_wave_boxes >= 0) wave_layout = layout_of(n_wave_boxes, wave_boxes)
     communicator%mpi_val = comm

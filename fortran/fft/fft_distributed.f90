@@ -24,8 +24,10 @@ module fft_distributed
     !> slab, pencil, 1d, 2d, qcdoc, columns; model: what the cost model takes for fastest; time: what is fastest in a
     !> trial.
     character(len=16) :: scheme = "model"
-    !> alltoall, alltoallv, alltoallw; ialltoall, ialltoallv, persistent, one_sided, which do not block.
+    !> alltoall, alltoallv, alltoallw, by_node; ialltoall, ialltoallv, persistent, one_sided, which do not block.
     character(len=16) :: transport = "alltoallv"
+    !> by_node: so many ranks are taken for a node; 0: those that share memory.
+    integer :: ranks_a_node = 0
     !> Which ranks own lines in 1d, qcdoc and columns: full, compressed (every second, as on a checkerboard), expanded
     !> (as many as there are lines).
     character(len=16) :: subset = "full"
@@ -49,6 +51,10 @@ module fft_distributed
     real(real64) :: latency = 2.0e-6_real64, bandwidth = 5.0e9_real64, arithmetic = 5.0e9_real64
   end type fft_options_t
 
+  !> Bytes of a message from which on ranks send for themselves: where a message of 0.67 us costs as much as the copies
+  !> of its bytes at a rank's share of 100 GB/s (chromabuild/scaling/machines/infiniband.yaml).
+  real(real64), parameter :: longest_by_node = 1024.0_real64
+
   !> One exchange of the forward transform as this rank sends it.
   type :: exchange_count_t
     !> Ranks that take part, messages to others, bytes in them.
@@ -60,7 +66,7 @@ module fft_distributed
   integer, parameter :: most_steps = 16
   !> Numbers of chunks that the planner tries, and transports under which they would wait for each other.
   integer, parameter :: chunks_tried(3) = [2, 4, 8]
-  character(len=*), parameter :: blocking(3) = [character(len=9) :: "alltoall", "alltoallv", "alltoallw"]
+  character(len=*), parameter :: blocking(4) = [character(len=9) :: "alltoall", "alltoallv", "alltoallw", "by_node"]
 
   !> The ranks along some axes of the process grid.
   type :: group_t
@@ -213,11 +219,14 @@ contains
                 //"columns, model or time"
     else if (all(options%transport /= transport_names)) then
       message = "FFT transport '"//trim(options%transport)//"' is unknown: use alltoall, alltoallv, " &
-                //"alltoallw, ialltoall, ialltoallv, persistent or one_sided"
+                //"alltoallw, ialltoall, ialltoallv, persistent, one_sided or by_node"
     else if (all(options%subset /= subset_names)) then
       message = "FFT subset '"//trim(options%subset)//"' is unknown: use full, compressed or expanded"
     else if (any(options%grid /= 0) .and. product(options%grid) /= n_ranks) then
       write (message, "(a,3(i0,1x),a,i0,a)") "FFT process grid ", options%grid, "does not have ", n_ranks, " ranks"
+    else if (options%ranks_a_node < 0) then
+      write (message, "(a,i0,a)") "FFT of ", options%ranks_a_node, " ranks a node: use 1 or more, or 0 for those that "// &
+        "share memory"
     else if (options%n_chunks < 0 .or. options%n_batch < 1 .or. all(options%bytes /= [4, 8])) then
       write (message, "(3(a,i0),a)") "FFT of ", options%n_chunks, " chunks, ", options%n_batch, " grids, ", &
         options%bytes, " bytes a real: use at least 1 chunk (0: chosen) and grid, and 4 or 8 bytes"

@@ -18,16 +18,17 @@ module fft_exchange
   use base_error, only: error_t, exit_resources, fail
   use fft_block_copy, only: at_byte, block_copy_t, copy_blocks
   use fft_layout, only: box_t, layout_t
+  use fft_node_messages, only: node_messages_t
   implicit none
   private
   public :: exchange_t, transport_names
 
-  !> How the messages travel. The first three block. (No ialltoallw: the Fortran interface of Open MPI 4.1 frees the
-  !> list of types before the transfer is over.)
+  !> How the messages travel. The first three and the last one block. (No ialltoallw: the Fortran interface of Open MPI
+  !> 4.1 frees the list of types before the transfer is over.)
   integer, parameter :: alltoall = 1, alltoallv = 2, alltoallw = 3, ialltoall = 4, ialltoallv = 5, persistent = 6, &
-                        one_sided = 7
-  character(len=*), parameter :: transport_names(7) = [character(len=10) :: "alltoall", "alltoallv", "alltoallw", &
-    "ialltoall", "ialltoallv", "persistent", "one_sided"]
+                        one_sided = 7, by_node = 8
+  character(len=*), parameter :: transport_names(8) = [character(len=10) :: "alltoall", "alltoallv", "alltoallw", &
+    "ialltoall", "ialltoallv", "persistent", "one_sided", "by_node"]
 
   type :: exchange_t
     !> Messages to other ranks, and their bytes, as sent by this rank in one exchange.
@@ -54,6 +55,7 @@ module fft_exchange
     type(MPI_Request), allocatable, private :: request(:)
     type(MPI_Group), private :: sources, targets
     type(MPI_Win), private :: window = MPI_WIN_NULL
+    type(node_messages_t), private :: node_messages
     type(c_ptr), private :: send, receive, to
     logical, private :: open = .false.
   contains
@@ -141,6 +143,10 @@ contains
       self%unpack_end(r) = size(self%unpack)
     end do
     if (transport == alltoallw) call make_types(self)
+    if (transport == by_node) then
+      self%send_size = 0
+      self%receive_size = 0
+    end if
     if (longest > 0) then
       self%send_count = longest
       self%receive_count = longest
@@ -308,11 +314,13 @@ contains
 
   !> Give the exchange its message buffers (send_size and receive_size elements), which it keeps until it is destroyed.
   !> All ranks of `everyone` must call it: windows are made there, because Open MPI 4.1 mixes up the shared memory of
-  !> windows on disjoint communicators.
-  subroutine attach(self, send, receive, everyone)
+  !> windows on disjoint communicators. By node the buffers are others, in the memory of the node; `ranks_a_node`: so
+  !> many ranks are taken for one (0: those that share memory).
+  subroutine attach(self, send, receive, everyone, ranks_a_node)
     class(exchange_t), intent(inout) :: self
     type(c_ptr), intent(in) :: send, receive
     type(MPI_Comm), intent(in) :: everyone
+    integer, intent(in), optional :: ranks_a_node
     integer(c_int8_t), pointer, contiguous :: buffer(:)
     type(MPI_Group) :: here, there
     integer :: r, k
@@ -320,6 +328,17 @@ contains
 
     self%send = send
     self%receive = receive
+    if (self%transport == by_node) then
+      k = 0
+      if (present(ranks_a_node)) k = ranks_a_node
+      call self%node_messages%create(self%comm, everyone, k, self%width, self%number, self%send_count, self%send_start, &
+                                     self%receive_count, self%receive_start)
+      self%send = self%node_messages%send
+      self%receive = self%node_messages%receive
+      self%n_messages = self%node_messages%n_messages
+      self%n_bytes = self%node_messages%n_bytes
+      return
+    end if
     if (self%n_ranks == 1) return
     select case (self%transport)
     case (persistent)
@@ -404,6 +423,9 @@ contains
                          int(self%target_start(r), MPI_ADDRESS_KIND), sc(r), self%number, self%window)
           end do
           call MPI_Win_complete(self%window)
+        case (by_node)
+          call self%node_messages%exchange()
+          self%open = .false.
         end select
       end associate
     end if
@@ -460,6 +482,7 @@ contains
         if (self%receive_type(k) /= MPI_BYTE) call MPI_Type_free(self%receive_type(k))
       end do
     end if
+    call self%node_messages%destroy()
     if (self%window /= MPI_WIN_NULL) then
       call MPI_Win_free(self%window)
       call MPI_Group_free(self%sources)

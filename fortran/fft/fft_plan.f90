@@ -269,7 +269,7 @@ contains
         arriving = 0
         do chunk = 1, size(step%exchange)
           range = chunk_range(step, size(step%exchange), chunk)
-          associate (transport => findloc(transport_names == options%transport, .true., 1))
+          associate (transport => transport_among(size(from)))
             if (ahead) then
               call step%exchange(chunk)%create(self%group(g)%comm, from, to, step%chop_axis, range, options%n_batch, &
                                                width, transport, error)
@@ -287,6 +287,18 @@ contains
         step%width = width
       end associate
     end subroutine add_exchange
+
+    !> How messages travel among so many ranks. A node's one message for another saves messages and costs a copy on
+    !> either side, so that it is for short ones alone.
+    integer function transport_among(n_members)
+      integer, intent(in) :: n_members
+      character(len=len(options%transport)) :: name
+      real(real64) :: bytes
+      name = options%transport
+      bytes = product(real(n, real64))*options%n_batch*options%bytes*merge(1, 2, options%is_real)
+      if (name == "by_node" .and. bytes/self%n_ranks/n_members > longest_by_node) name = "alltoallv"
+      transport_among = findloc(transport_names == name, .true., 1)
+    end function transport_among
 
     !> Transforms on the axes of stage s.
     subroutine add_transform(path, at, s, ahead)
@@ -438,7 +450,7 @@ contains
             if (.not. step%is_exchange) cycle
             do chunk = 1, size(step%exchange)
               call step%exchange(chunk)%attach(at_byte(base, send(step%buffer)), at_byte(base, receive(step%buffer)), &
-                                                 self%comm)
+                                                 self%comm, options%ranks_a_node)
             end do
           end associate
         end do

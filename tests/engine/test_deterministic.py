@@ -141,6 +141,7 @@ def test_ranks_for_reciprocal_space_change_no_bit(folder, one_short, ranks, pme_
     (2, {"pme_ranks": 1}, {"forcefield": "LJ"}, "pme_ranks = 1 needs forcefield = TOPOLOGY"),
     (2, {"pme_ranks": 1}, {"pme_nspline": 10, "pme_ngrid_x": 8}, "pme_nspline 10 does not go with a grid"),
     (2, {"fft_subset": "EXPANDED"}, {}, "fft_subset = EXPANDED needs fft = 1D, QCDOC or COLUMNS"),
+    (2, {"fft_by_node": "YES", "overlap": "YES"}, {}, "fft_by_node = YES does not go with overlap = YES"),
     (4, {"torus": "3"}, {}, "torus = 3 has 3 nodes, and 4 ranks cannot be dealt to them evenly"),
     (4, {"torus": "2 by 2"}, {}, "torus = 2 by 2 must be numbers of nodes"),
     (2, {"pme_ranks": 1, "torus": "2"}, {}, "does not go with pme_ranks"),
@@ -178,6 +179,7 @@ def one_short(folder):
 
 @pytest.mark.parametrize(("ranks", "comm"), [(3, {"fft": "SLAB", "pattern": "STAGED"}),
                                              (4, {"fft": "1D", "fft_subset": "EXPANDED", "fft_chunks": 2}),
+                                             (4, {"fft": "2D", "fft_by_node": "YES"}),
                                              (4, {"fft": "PENCIL", "pattern": "FULL"}), (3, {"fft": "TIME"}),
                                              (6, {"fft": "COLUMNS", "fft_subset": "COMPRESSED"}),
                                              (4, {"overlap": "YES", "fft": "QCDOC", "fft_chunks": 3}),

@@ -13,7 +13,7 @@ import numpy as np
 from chromafft import Fft, Layout, start_mpi, stop_mpi
 
 OPTIONS = ("scheme", "transport", "subset", "grid", "n_chunks", "overlap_axes", "n_batch", "real", "single",
-           "wave_order")
+           "wave_order", "ranks_a_node")
 
 
 def user_layout(kind, n, length, rank, ranks, seed):

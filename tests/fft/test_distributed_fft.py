@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 SCHEMES = ("slab", "pencil", "1d", "2d", "qcdoc", "columns")
-TRANSPORTS = ("alltoall", "alltoallv", "alltoallw", "ialltoall", "ialltoallv", "persistent", "one_sided")
+TRANSPORTS = ("alltoall", "alltoallv", "alltoallw", "ialltoall", "ialltoallv", "persistent", "one_sided",
+              "by_node")
 # Errors relative to the rms wave. Rounding grows with log2 of the points: about 10 steps of 6e-8 (single) at most here.
 TOLERANCE = {True: 1e-6, False: 1e-12}
 
@@ -25,6 +26,11 @@ def _cases():
         cases[8] += [dict(n=(10, 9, 7), scheme="qcdoc", transport=transport, n_chunks=3),
                      dict(n=(9, 8, 6), scheme=SCHEMES[k % 6], transport=transport, n_batch=2, real=k % 2 == 0)]
         cases[3] += [dict(n=(5, 6, 7), scheme=SCHEMES[(k + 3) % 6], transport=transport)]
+    # Nodes of one rank, of several, even and uneven, and one that holds them all.
+    for k, scheme in enumerate(SCHEMES):
+        cases[8] += [dict(n=(10, 9, 7), scheme=scheme, transport="by_node", ranks_a_node=size,
+                          n_chunks=1 + (k + size) % 2) for size in (1, 2, 3, 8)]
+    cases[8] += [dict(n=(32, 32, 32), scheme="pencil", transport="by_node", real=False)]  # long messages
     # Layouts of the user's at either end.
     for scheme in SCHEMES:
         cases[8] += [dict(n=(8, 9, 10), scheme=scheme, real_layout=layout, real=layout != "planes")
@@ -46,6 +52,7 @@ def _cases():
     cases[64] += [dict(n=(4, 4, 4), scheme=scheme, real=False, subset=subset, grid=(4, 4, 4))
                   for scheme in ("1d", "columns") for subset in ("full", "expanded")]
     cases[64] += [dict(n=(8, 7, 6), scheme="model", transport="persistent")]
+    cases[64] += [dict(n=(16, 16, 16), scheme="2d", real=False, grid=(4, 4, 4), transport="by_node", ranks_a_node=4)]
     cases[2] += [dict(n=(4, 4, 4), scheme="fastest"), dict(n=(4, 4, 4), scheme="1d", grid=(2, 2, 2)),
                  dict(n=(4, 4, 4), transport="pigeon"),
                  dict(n=(4, 4, 4), scheme="slab", grid=(2, 1, 1)),
@@ -101,12 +108,28 @@ def share_sizes(n, parts):
 
 @pytest.mark.mpi
 @pytest.mark.release
+def test_nodes_exchange_one_message_for_all_of_their_ranks(outcome):
+    """Rows of four ranks along x are nodes: no message for lines along x; of each plane of 4 nodes every node sends 3
+    for lines along y, and each rank one to 3 others for lines along z, where every rank has a node of its own."""
+    (_, found), = select(outcome(64), transport="by_node", ranks_a_node=4)
+    counts = np.array([rank["counts"] for rank in found])
+    assert counts[:, :, 1].sum(axis=0).tolist() == [0, 16 * 3, 64 * 3]
+    assert counts[:, 1, 1].max() == 1  # the ranks of a node share them
+    points = 16**3 * 16
+    assert counts[:, :, 2].sum(axis=0).tolist() == [0, points * 3 // 4, points * 3 // 4]
+    # 32^3 * 16 / 8 / 4 = 16 kB are long: each rank sends its own.
+    (_, found), = select(outcome(8), n=(32, 32, 32))
+    assert sorted(np.array(found[0]["counts"])[:, 1].tolist()) == [1, 3]
+
+
+@pytest.mark.mpi
+@pytest.mark.release
 def test_messages_and_bytes_follow_the_formulas(outcome):
     """16^3 complex double on 4 x 4 x 4 ranks: 64 points a rank, of which each exchange among p ranks sends 1 - 1/p."""
     groups = {"slab": [64], "pencil": [8, 8], "1d": [4] * 5, "2d": [4, 16, 4], "qcdoc": [4] * 6}
     messages = {"1d": 2 * 3 + 2 * 3 + 3, "2d": 3 + (4 * 4 - 1) + 3, "qcdoc": 6 * 3, "pencil": 7 + 7}
     for scheme, ranks in groups.items():
-        (_, found), = select(outcome(64), n=(16, 16, 16), scheme=scheme)
+        (_, found), = select(outcome(64), n=(16, 16, 16), scheme=scheme, transport=None)
         for rank, result in enumerate(found):
             counts = np.array(result["counts"])
             assert counts[:, 0].tolist() == ranks

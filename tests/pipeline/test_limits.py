@@ -241,7 +241,7 @@ def test_dynamics_that_would_not_end(settings, monkeypatch):
     assert refused(settings, "all", *standard) == sentence
     monkeypatch.setattr(limits, "LONGEST_RUN", 86400.0)
     sentence = said_by_plan(settings, *standard)
-    look = re.search(r"set simulate\.protocol: demo \(about (\d+) (s|min)\), which shows that it runs", sentence)
+    look = re.search(r"set simulate\.protocol: demo \(about ([\d.]+) (s|min)\), which shows that it runs", sentence)
     told = json.loads(run(settings, "plan", "--json", "--threads", "1", "--set", "simulate.protocol=demo").stdout)
     assert told["obstacles"] == []
     assert float(look[1]) * {"s": 1, "min": 60}[look[2]] == pytest.approx(told["seconds"]["run"], rel=0.5)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Constant:
-    """A number of a machine or program. `kind`: published, fitted or assumed. `source`: where it stands, or on which
+    """A number of a machine or program. `kind`: published, counted (in a run of the same program), fitted
+    or assumed. `source`: where it stands, or on which
     figure it is fitted."""
 
     name: str

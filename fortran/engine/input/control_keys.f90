@@ -242,6 +242,8 @@ module control_keys
           "for fft = 1D, QCDOC, COLUMNS: lines on all ranks, every second, or as many as there are lines along an axis"), &
     key_t("COMM", "fft_chunks", is_integer, "0", "", "0", &
           "parts of the FFT of which one travels while another is transformed; 0 = 2 for QCDOC, tried for TIME, else 1"), &
+    key_t("COMM", "fft_by_node", is_choice, "NO", "", "YES NO", &
+          "send what all ranks of a node have for another node in the FFT as one message"), &
     key_t("COMM", "overlap", is_choice, "NO", "", "YES NO", &
           "compute what needs no message while messages travel; changes only the rounding of sums"), &
     key_t("COMM", "pme_ranks", is_integer, "0", "", "0", &

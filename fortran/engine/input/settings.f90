@@ -189,6 +189,8 @@ module settings
   type :: fft_settings_t
     character(len=16) :: scheme = "model", subset = "full"
     integer :: n_chunks = 0
+    !> Messages from all ranks of a node to all of another as one.
+    logical :: by_node = .false.
   end type fft_settings_t
 
   !> [COMM].

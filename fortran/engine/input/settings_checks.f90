@@ -65,6 +65,8 @@ contains
         call settings%refuse("COMM", "pme_ranks", "does not go with vdw = PME; give vdw = CUTOFF", error)
       else if (comm%fft%subset /= "full" .and. all(comm%fft%scheme /= ["1d     ", "qcdoc  ", "columns"])) then
         call settings%refuse("COMM", "fft_subset", "needs fft = 1D, QCDOC or COLUMNS; MODEL and TIME choose it", error)
+      else if (comm%fft%by_node .and. comm%overlap) then
+        call settings%refuse("COMM", "fft_by_node", "does not go with overlap = YES: these messages are waited for", error)
       else if (comm%midpoint .and. energy%forcefield /= forcefield_topology) then
         call settings%refuse("COMM", "method", "needs forcefield = TOPOLOGY; give HALF_SHELL", error)
       else if (comm%midpoint .and. settings%source%text("COMM", "pattern") == "HALF") then

@@ -281,6 +281,7 @@ contains
       comm%fft%scheme = lower_case(control%text("COMM", "fft"))
       comm%fft%subset = lower_case(control%text("COMM", "fft_subset"))
       comm%fft%n_chunks = int(min(control%integer("COMM", "fft_chunks"), int(huge(comm%fft%n_chunks), int64)))
+      comm%fft%by_node = control%yes("COMM", "fft_by_node")
       comm%overlap = control%yes("COMM", "overlap")
       comm%pme_ranks = int(min(control%integer("COMM", "pme_ranks"), int(huge(comm%pme_ranks), int64)))
       comm%torus_name = control%text("COMM", "torus")

@@ -97,6 +97,9 @@ contains
     if (present(in_background)) then
       if (in_background) options%transport = "persistent"
     end if
+    if (present(fft)) then
+      if (fft%by_node) options%transport = "by_node"
+    end if
     ! These have process grids of their own.
     if (any(options%scheme == ["slab  ", "pencil"])) options%grid = 0
     call self%exchange%open(comm)

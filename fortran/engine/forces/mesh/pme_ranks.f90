@@ -85,7 +85,8 @@ contains
     integer :: k, status(2)
     self%is_on = .true.
     call connect(self, comm)
-    call ask(self, to_begin, [grid_size, spline_order, merge(1, 0, rounding%is_on()), fft%n_chunks], &
+    call ask(self, to_begin, [grid_size, spline_order, merge(1, 0, rounding%is_on()), fft%n_chunks, &
+             merge(1, 0, fft%by_node)], &
              [box, alpha, coulomb_constant, shape%lean])
     do k = 1, size(self%all%partner)
       call self%all%send(k, fft%scheme//fft%subset)
@@ -210,13 +211,13 @@ contains
     type(error_t), allocatable :: error
     type(rounding_t) :: rounding
     type(fft_settings_t) :: fft
-    integer :: integers(6)
+    integer :: integers(7)
     real(real64) :: reals(8)
     character(len=len(fft%scheme) + len(fft%subset)) :: names
     call first%receive(1, integers)
     call first%receive(1, reals)
     call first%receive(1, names)
-    fft = fft_settings_t(names(:len(fft%scheme)), names(len(fft%scheme) + 1:), integers(6))
+    fft = fft_settings_t(names(:len(fft%scheme)), names(len(fft%scheme) + 1:), integers(6), integers(7) == 1)
     if (integers(5) == 1) call rounding%switch_on(reals(:3))
     call pme%init(comm%handle, [1, 1, comm%n_ranks], reals(:3), integers(:3), integers(4), reals(4), reals(5), error, &
                   rounding=rounding, fft=fft, shape=shape_of(reals(6:)))
