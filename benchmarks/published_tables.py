@@ -24,11 +24,12 @@ IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 def main() -> None:
     """Compute all entries."""
     benchmark = Benchmark(__doc__, computed="network simulation, independent of the machine")
+    benchmark.parser.add_argument("--papers", nargs="+", choices=TABLES, default=list(TABLES), help="only these")
     benchmark.parser.add_argument("--figures", action="store_true", help="draw docs/images/published_PAPER.svg")
     given = benchmark.start(quick={"figures": False})
-    computed = record.computed()
-    for name, of_constants in TABLES.items():
-        paper = PAPERS[name]
+    computed = record.computed(given.papers)
+    for name in given.papers:
+        paper, of_constants = PAPERS[name], TABLES[name]
         module, entries = paper.load(), computed[paper.table]
         table = benchmark.table(name, paper.title, figure="", unit="", published=".4g", simulated=".4g",
                                 **{"deviation, %": "+.1f", "band": "", "kind": ""})

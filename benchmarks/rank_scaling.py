@@ -18,9 +18,9 @@ from common.results import Table, spread
 from common.timing import in_turns
 
 from chromabuild.scaling.machine import Machine, find_machine
-from chromabuild.scaling.measured import StepSettings
+from chromabuild.scaling.measured import StepSettings, step_cost
 from chromabuild.scaling.prediction import Job, parts_of_step
-from chromabuild.scaling.step import Decomposition
+from chromabuild.scaling.step import Decomposition, work_time
 
 SPACING = 3.104
 """Angstrom between waters on the starting lattice: liquid density."""
@@ -51,17 +51,22 @@ class Box:
             threads=threads).wall for n in steps)
         return (long - short) / (steps[1] - steps[0])
 
+    def system(self) -> Decomposition:
+        """As the model has it."""
+        return Decomposition(self.edge, self.atoms, GRIDS[self.ranks], StepSettings())
+
     def predicted(self, machine: Machine, cores: int, threads: int) -> float:
         """Seconds of a step by the model."""
-        system = Decomposition(self.edge, self.atoms, GRIDS[self.ranks], StepSettings())
-        parts = parts_of_step(system, Job(machine, 1, self.ranks, threads))[0]
+        parts = parts_of_step(self.system(), Job(machine, 1, self.ranks, threads))[0]
         return sum(parts.values()) * max(1.0, self.ranks * threads / cores)
 
 
-def this_machine(cores: int, seconds_an_atom: float) -> Machine:
-    """The bundled workstation with the core of this one."""
+def this_machine(cores: int, box: Box, seconds: float) -> Machine:
+    """The bundled workstation with the core of this one, on which a step of a box takes so many seconds."""
     model = find_machine("workstation")
-    core = model.node.core.model_copy(update={"microseconds_per_atom": 1e6 * seconds_an_atom})
+    slower = seconds / work_time(box.system())
+    each = 1e6 * slower * float(step_cost(StepSettings())[1][-1])
+    core = model.node.core.model_copy(update={"microseconds_per_atom": each})
     return model.model_copy(update={"node": model.node.model_copy(update={"cores": cores, "core": core})})
 
 
@@ -102,7 +107,7 @@ def main() -> None:
                 for found in series.values() for key in found}
         times = in_turns(jobs, given.rounds)
     largest = strong[-len(given.ranks)]
-    machine = this_machine(cores, spread(times[largest, given.threads[0]])["median"] / largest.atoms)
+    machine = this_machine(cores, largest, spread(times[largest, given.threads[0]])["median"])
     for kind, title in (("strong", "Strong scaling"), ("weak", "Weak scaling")):
         table = benchmark.table(kind, f"{title} of chromamd, time of a step, and prediction", **COLUMNS)
         fill(table, {key: times[key] for key in series[kind]}, machine, cores, kind == "weak")

@@ -116,6 +116,10 @@ def ways(benchmark: Benchmark) -> None:
     row("fft_by_node = YES, two threads a rank as the source", 2, best)
 
 
+SINGLE = {"imports": imports, "gata4": gata4, "ways": ways}
+"""Tables that are no series."""
+
+
 def plot(results: dict[str, dict[str, list[float]]], path: Path) -> None:
     """`results`: series -> network -> milliseconds a step for each of RANK_GRIDS."""
     import matplotlib
@@ -146,16 +150,17 @@ def main() -> None:
     """All series on all networks."""
     benchmark = Benchmark(__doc__, computed="network simulation, independent of the machine")
     add = benchmark.parser.add_argument
-    add("--series", nargs="+", choices=SERIES, default=list(SERIES))
+    add("--tables", nargs="+", choices=[*SINGLE, *SERIES], default=[*SINGLE, *SERIES], help="only these")
     add("--ranks", nargs="+", type=int, choices=RANK_GRIDS, default=list(RANK_GRIDS), help="ascending")
     add("--figure", type=Path, help="a PNG file of all series at all ranks")
-    given = benchmark.start(quick={"series": ["strong_1e8"], "ranks": [1024], "figure": None})
-    imports(benchmark)
-    if not given.quick:
-        gata4(benchmark)
-        ways(benchmark)
+    given = benchmark.start(quick={"tables": ["imports", "strong_1e8"], "ranks": [1024], "figure": None})
+    if given.figure and not set(SERIES) <= set(given.tables):
+        benchmark.parser.error("--figure draws all series: leave out --tables")
+    for name, make in SINGLE.items():
+        if name in given.tables:
+            make(benchmark)
     results: dict[str, dict[str, list[float]]] = {}
-    for series in given.series:
+    for series in (name for name in SERIES if name in given.tables):
         title, make = SERIES[series]
         table = benchmark.table(series, f"Predicted time per step (ms), {title[0].lower()}{title[1:]}", network="",
                                 ranks=",", atoms_per_rank=",.0f", computation=",.2f", halo=",.2f", bricks=",.2f",

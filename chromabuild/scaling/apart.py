@@ -55,7 +55,7 @@ def step_apart(edge: tuple[float, float, float], atoms: float, ranks_a_node: int
     rows = 2 ** int(np.log2(pme_ranks) / 2)
     grid = (1, rows, pme_ranks // rows)
     there = Decomposition(edge, atoms, grid, settings)
-    # Among the ranks apart a node has every so many-th.
+    # These go round the nodes too.
     pencils = Transform(system.points, grid, "pencil", point_bytes=WAVE_BYTES).phases()
     node_of = Placement(grid, pme_ranks_a_node, cyclic=True).node_of
     fft = 2 * sum(seconds(speed, topology, *node_traffic(phase, node_of)) for phase in pencils)

@@ -249,7 +249,8 @@ def node_messages(placement: Placement, among: tuple[bool, bool, bool]) -> tuple
             group = group * placement.grid[axis] + place[axis]
     pair, near = np.unique(group * ranks + placement.node_of, return_counts=True)
     nodes = np.bincount(pair // ranks)[pair // ranks]
-    return int(np.where(nodes > 1, -(-nodes // near), 0).max()), int(near.max())
+    # Its own node has a turn too, which matters where one rank takes all of them.
+    return int(np.where(near > 1, -(-nodes // near), nodes - 1)[nodes > 1].max(initial=0)), int(near.max())
 
 
 def fft_time(system: Decomposition, placement: Placement, speed: NetworkSpeed, topology: Topology,

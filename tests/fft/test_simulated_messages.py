@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from chromabuild.scaling.fft_trace import Transform
+from chromabuild.scaling.step import Placement, node_messages
 
 pytestmark = pytest.mark.release
 
@@ -30,3 +31,16 @@ def test_messages_and_bytes_equal_the_library_s(run_cases, ranks):
         counted = np.array([[count[1:] for count in rank[k]["counts"]] for rank in found])  # rank, exchange, (n, bytes)
         simulated = np.array([[phase.messages_sent(ranks), phase.bytes_sent(ranks)] for phase in trace])
         assert np.array_equal(counted, simulated.transpose(2, 0, 1)), case
+
+
+@pytest.mark.mpi
+def test_messages_by_node_equal_the_library_s(run_cases):
+    """The most that a rank sends in each exchange."""
+    cases = [dict(n=(12, 8, 10), scheme=scheme, grid=(2, 2, 2), transport="by_node", ranks_a_node=size)
+             for scheme in ("1d", "2d") for size in (2, 4, 8)]
+    found = run_cases(8, cases)
+    for k, case in enumerate(cases):
+        counted = np.max([[count[1] for count in rank[k]["counts"]] for rank in found], axis=0)
+        stages = Transform(case["n"], case["grid"], case["scheme"]).stages()[1:]
+        placement = Placement(case["grid"], case["ranks_a_node"])
+        assert counted.tolist() == [node_messages(placement, stage.among)[0] for stage in stages], case

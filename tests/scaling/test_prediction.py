@@ -115,8 +115,8 @@ def test_the_command_prints_one_json_object(demo_settings):
     assert found == alone
     assert set(cost) == {
         "machine", "title", "source", "core", "core_speed", "nodes", "ranks_per_node", "threads", "grid", "torus",
-        "fft", "atoms_per_rank", "step_ms", "parts_ms", "timestep_fs", "ns_per_day", "memory_gb", "run", "microsecond",
-        "scaling", "errors", "communication"}
+        "fft", "fft_by_node", "atoms_per_rank", "step_ms", "parts_ms", "timestep_fs", "ns_per_day", "memory_gb", "run",
+        "microsecond", "scaling", "errors", "communication"}
     assert (cost["machine"], cost["nodes"], cost["ranks_per_node"], cost["threads"]) == ("infiniband", 2, 32, 1)
     assert list(cost["parts_ms"]) == ["work", "halo", "bricks", "FFT", "agreement"]
     assert set(cost["memory_gb"]) == {"rank", "node", "available"}

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from chromabuild.scaling import measured
+from chromabuild.scaling.apart import step_apart
+from chromabuild.scaling.cost import NetworkSpeed
 from chromabuild.scaling.fft_trace import Transform
 from chromabuild.scaling.machine import find_machine
 from chromabuild.scaling.step import (
@@ -12,10 +14,13 @@ from chromabuild.scaling.step import (
     WAVE_BYTES,
     Decomposition,
     Placement,
+    best_scheme,
     choose_block,
     choose_grid,
+    fft_time,
     fft_traffic,
     halo_reach,
+    node_messages,
     step_time,
     work_time,
 )
@@ -64,12 +69,39 @@ def test_traffic_summed_in_pieces_is_the_whole(scheme, block):
     points, ranks = (54, 48, 60), 1024
     placement = Placement(RANK_GRIDS[ranks], 32, block)
     whole = Transform(points, RANK_GRIDS[ranks], scheme, point_bytes=WAVE_BYTES).phases()
-    for (between, messages, kept), phase in zip(fft_traffic(points, placement, scheme), whole, strict=True):
+    for exchange, phase in zip(fft_traffic(points, placement, scheme), whole, strict=True):
+        between = exchange.traffic
         expected = on_nodes(phase, placement.node_of)
         assert [between.source.tolist(), between.target.tolist(), between.size.tolist()] == \
             [expected.source.tolist(), expected.target.tolist(), expected.size.tolist()]
-        assert messages == max(phase.messages_sent(ranks).max(), phase.messages_received(ranks).max())
-        assert kept + expected.bytes_sent(32).max() >= phase.bytes_sent(ranks).max()
+        assert exchange.messages == max(phase.messages_sent(ranks).max(), phase.messages_received(ranks).max())
+        assert exchange.kept + expected.bytes_sent(32).max() >= phase.bytes_sent(ranks).max()
+
+
+def test_messages_of_nodes_are_few_and_cost_copies():
+    """Rows of ranks along x fill nodes of 32: 1024 ranks of a plane lie on 32 nodes, whose ranks take one message each.
+    It pays for the short messages along y in 2d, and nothing changes in 1d, where messages are longer than 1 KiB."""
+    placement = Placement(RANK_GRIDS[32_768], 32)
+    found = [node_messages(placement, among) for among in ((True, False, False), (True, True, False),
+                                                           (False, False, True))]
+    assert found == [(0, 32), (1, 32), (31, 1)]
+    system, net = cube(1e9, 1024), network("infiniband", 1024)
+    assert fft_time(system, placed(1024), *net, "1d", by_node=True) == fft_time(system, placed(1024), *net, "1d")
+    small = cube(1e6, 1024)
+    assert fft_time(small, placed(1024), *net, "2d", by_node=True) < fft_time(small, placed(1024), *net, "2d")
+    assert best_scheme(small, placed(1024), *net)[2] <= fft_time(small, placed(1024), *net, "2d", by_node=True)
+
+
+def test_ranks_apart_share_the_work():
+    """Where messages cost nothing and domains are large, both sides together do the work of all ranks."""
+    system, (_, topology) = cube(1e8, 1024), network("infiniband", 1024)
+    free = NetworkSpeed(0.0, 0.0, 0.0, np.inf)
+    found = step_apart(system.edge, 1e8, 32, 4, free, topology)
+    assert (found.domains, found.pme_ranks) == (896, 128)
+    assert 896 * found.real + 128 * found.reciprocal == pytest.approx(1e3 * 1024 * work_time(system))
+    assert found.step == max(found.real, found.reciprocal)
+    cable = step_apart(system.edge, 1e8, 32, 4, NetworkSpeed(0.0, 0.0, 0.0, 1e9), topology)
+    assert cable.between == pytest.approx(1e3 * 1e8 / 32 * 48 / 1e9)  # 24 bytes an atom each way
 
 
 def test_more_ranks_are_faster_and_halos_fit():
