@@ -112,8 +112,8 @@ def check_room_for_ions(volume: float, solute: int, counts: Mapping[str, int]) -
     among them) beside a solute of so many atoms.
 
     An estimate: ions that are placed at random keep free so much around each, and the solute its own volume and a shell
-    of MINIMUM_DISTANCE. Boxes around 14 and 32 base pairs and a nucleosome with 6 to 20 A of padding hold as many within
-    3 %; thinner ones within a quarter.
+    of MINIMUM_DISTANCE. Boxes around 14 and 32 base pairs and a nucleosome with 6 to 20 A of padding hold as many
+    within 3 %; thinner ones within a quarter.
     """
     wanted = sum(count for key, count in counts.items() if key != "water")
     room = int(IONS_PER_VOLUME * max(0.0, volume - (KEPT_FREE + SHELL * solute ** (-1 / 3)) * solute))
