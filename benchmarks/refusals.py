@@ -41,31 +41,31 @@ def write(folder: Path, locus: str, changes: dict[str, object]) -> None:
 
 
 def answers(folder: Path, until: str) -> dict[str, list]:
-    """Code and sentence of `validate`, and of the stages run one after the other; where they stopped."""
-    from contextlib import nullcontext
-
+    """Code and sentence of `validate` and `plan`, and of `all` where they refuse, or else of the stages one after the
+    other up to the one that ends badly."""
     from typer.testing import CliRunner
 
+    from chromabuild.base.settings import load_config
     from chromabuild.cli import app
-    from chromabuild.pipeline.chain import NAMES
+    from chromabuild.pipeline.stages import STAGES
 
     os.chdir(folder)
 
     def asked(*words: str) -> list:
-        with nullcontext():
-            done = CliRunner().invoke(app, list(words))
+        done = CliRunner().invoke(app, list(words))
         lines = [line for line in done.stderr.splitlines() if line.startswith("chromabuild: ")]
         return [done.exit_code, lines[-1].removeprefix("chromabuild: ") if lines else repr(done.exception)]
 
     found = {"validate": asked("validate"), "plan": asked("plan", "--no-fold")}
     if found["validate"][0]:
-        found["all"] = asked("all", "--threads", "1", "--until", until)
-        return found
-    for stage in NAMES[:NAMES.index(until) + 1]:
-        if stage == "relax" and '"enabled": true' not in (folder / "locus.yaml").read_text():
-            continue
-        found[stage] = asked(stage, "--threads", "1")
-        if found[stage][0]:
+        return found | {"all": asked("all", "--threads", "1", "--until", until)}
+    config = load_config("locus.yaml")
+    for stage in STAGES:
+        if stage.applies is None or stage.applies(config):
+            found[stage.name] = asked(stage.name, "--threads", "1")
+            if found[stage.name][0]:
+                break
+        if stage.name == until:
             break
     return found
 

@@ -1,5 +1,6 @@
 """`chromabuild plan`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -104,7 +105,7 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     from chromabuild.base.machine import summary_of_machine
     from chromabuild.pipeline.chain import stale_files
     from chromabuild.pipeline.engine_choice import sensible_engine
-    from chromabuild.pipeline.extent import size_is_known
+    from chromabuild.pipeline.extent import fold_in_doubt, size_is_known
     from chromabuild.pipeline.limits import FIRST_LOOK, STAGES_WITH_LIMITS, first_look, obstacles
     from chromabuild.pipeline.plan import estimate
     from chromabuild.pipeline.savings import savings
@@ -114,9 +115,12 @@ def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory
     _, parts = check_all(settings)
     stale, speed = stale_files(settings), speed_here()
     is_known = size_is_known(settings, "scaffold.h5" in stale, len(parts.fibre.dyads))
+    folded = None
     if fold is None:
         fold = not is_known and is_quick(settings, len(parts.fibre.dyads), len(parts.fibre.sequence), speed)
-    folded = _folded(settings, threads) if fold else None
+        is_there = (Path(settings.output) / "scaffold.h5").is_file() and "scaffold.h5" not in stale
+        folded = None if fold or is_there else fold_in_doubt(settings, parts.fibre, threads)
+    folded = _folded(settings, threads) if fold else folded
     result = estimate(settings, threads, folded, stale, speed, parts)
     errors = obstacles(result, settings, STAGES_WITH_LIMITS, threads, parts)
     if (fold or is_known) and errors and isinstance(errors[0], BadInputError):

@@ -108,7 +108,7 @@ def slot_priorities(seed: int, first: int, count: int, stream: int = 0) -> np.nd
     return generator.random_raw(count + skipped)[skipped:]
 
 
-def no_room(found: int, wanted: int) -> BadInputError:
+def no_room(found: int | str, wanted: int) -> BadInputError:
     """What is wrong where fewer ions find a place than are needed."""
     return BadInputError(f"there is room for {found} ions {MINIMUM_DISTANCE / 1000:g} A from the solute "
                          f"and from each other, {wanted} are needed: use a larger padding or box, or less salt")
@@ -119,13 +119,13 @@ def check_room_for_ions(volume: float, solute: int, counts: Mapping[str, int]) -
     among them) beside a solute of so many atoms.
 
     An estimate: ions that are placed at random keep free so much around each, and the solute its own volume and a shell
-    of MINIMUM_DISTANCE. Boxes of 12 to 60 base pairs and of a nucleosome hold as many within 3 %; those with less than
-    3 A of padding, within 15 %.
+    of MINIMUM_DISTANCE. Boxes around 14 and 32 base pairs and a nucleosome with 6 to 20 A of padding hold as many
+    within 3 %; thinner ones within a quarter.
     """
     wanted = sum(count for key, count in counts.items() if key != "water")
     room = int(IONS_PER_VOLUME * max(0.0, volume - (KEPT_FREE + SHELL * solute ** (-1 / 3)) * solute))
     if wanted > room:
-        raise no_room(room, wanted)
+        raise no_room(f"about {room}", wanted)
 
 
 def choose_slots(priority: np.ndarray, position: np.ndarray, box: np.ndarray, wanted: int,

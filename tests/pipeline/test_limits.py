@@ -303,7 +303,8 @@ def test_what_is_not_installed_is_missed_before_the_work(settings, monkeypatch):
 
 
 @pytest.mark.parametrize(("keys", "told"), [
-    ({"solvate.padding": 0.01}, "needs box edges of 21 A"),
+    ({"dynamics.cutoff": 30}, "needs box edges of 63 A"),
+    ({"solvate.padding": 0.01}, "there is room for"),
     ({"solvate.ion_placement": "debye-hueckel"}, "is too short for ions by the potential of the solute"),
     ({"solvate.box": [60, 60, 60]}, "is smaller than the solute"),
     ({"solvate.salt": 6}, "there is room for"),

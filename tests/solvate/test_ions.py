@@ -1,5 +1,6 @@
 """Charges against the AMBER force field in OpenMM; the choice of slots against its definition."""
 
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -7,13 +8,17 @@ import numpy as np
 import openmm.app
 import pytest
 from scipy.spatial.distance import pdist
+from support.solvated_example import SOLUTE
 
+from chromabuild.api import add_solvent
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import SolvateSection
 from chromabuild.molecule.residues import residue_library, residue_names
+from chromabuild.molecule.solute import Solute
 from chromabuild.solvate import ions
 from chromabuild.solvate.ions import (
     SPECIES,
+    check_room_for_ions,
     choose_slots,
     debye_length,
     formal_charges,
@@ -118,3 +123,18 @@ def test_debye_length_and_potential():
 def test_small_box_is_refused():
     with pytest.raises(BadInputError, match="too short for ions"):
         choose_slots(np.arange(3, dtype=np.uint64), np.zeros((3, 3)), np.full(3, 9000), 2)
+
+
+@pytest.mark.parametrize("padding", [6.0, 15.0])
+def test_room_for_ions_is_known_before_they_are_placed(tmp_path, padding):
+    """As many as placing finds room for, within 5 %."""
+    solute = Solute.read(SOLUTE)
+    salts = {"salt": 6.0, "potassium_chloride": 6.0, "magnesium_chloride": 6.0}
+    with pytest.raises(BadInputError, match="there is room for") as placed:
+        add_solvent(solute, tmp_path, padding=padding, threads=1, **salts)
+    found, wanted = map(int, re.search(r"for (\d+) ions .* (\d+) are needed", str(placed.value)).groups())
+    volume = float(np.prod(np.ptp(solute.position, axis=0) + 2 * padding))
+    with pytest.raises(BadInputError, match=f", {wanted} are needed: use a larger padding or box") as told:
+        check_room_for_ions(volume, solute.n_atoms, {"water": 10**6, "sodium": wanted})
+    assert int(re.search(r"about (\d+)", str(told.value))[1]) == pytest.approx(found, rel=0.05)
+    check_room_for_ions(volume, solute.n_atoms, {"water": 10**6, "sodium": int(0.9 * found)})
