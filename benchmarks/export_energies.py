@@ -265,7 +265,8 @@ def main() -> None:
                 found = differences(of_chromamd(dry, dynamics, folder / "solute"),
                                     of_prmtop(dry, dynamics, folder / "solute"))
                 table.row(force_field, f"{label}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
-    summaries = {"programs": (("force field", 0), given.force_fields, "nucleosome" in given.systems),
+    summaries = {"programs": (("force field", 0), given.force_fields,
+                              "nucleosome" in given.systems and len(given.force_fields) > 1),
                  "waters": (("water", 1), given.waters, len(given.waters) > 1)}
     for name, ((kind, column), columns, is_wanted) in summaries.items():
         if not is_wanted:

@@ -52,10 +52,10 @@ def styles_input(topology: Topology, types: AtomTypes, kinds: np.ndarray, option
     hydrogen, bond and angle, and the distance (angstrom) of the oxygen's charge; ``maps``: lines of the data file that
     count correction maps.
     """
-    form = ("harmonic", "fourier") if types.scaled is None else ("charmm", "charmm")
+    angle, torsion = ("harmonic", "fourier") if types.scaled is None else ("charmm", "charmm")
     scales = f"lj 0 0 {1 / SCNB:.10g} coul 0 0 {1 / SCEE:.10g}" if types.scaled is None else "charmm"
     lines = ["# chromabuild: the force field", "units real", "boundary p p p", "atom_style full", "bond_style harmonic",
-             f"angle_style {form[0]}", f"dihedral_style {form[1]}", "improper_style harmonic",
+             f"angle_style {angle}", f"dihedral_style {torsion}", "improper_style harmonic",
              f"pair_style {_pair_style(types.scaled is not None, options, water)}",
              "pair_modify mix arithmetic tail no", f"special_bonds {scales}", *(["include maps.in"] if maps else []),
              " ".join(["read_data system.data", *(f'fix cmap{k} "{line}" CMAP{k}' for k, line in enumerate(maps, 1))])]

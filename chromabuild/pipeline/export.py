@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
 
 Program = Literal["gromacs", "openmm", "amber", "namd", "genesis", "lammps"]
-_MAIN_FILE = {"gromacs": "system.top", "openmm": "system.xml", "amber": "system.prmtop", "namd": "system.prmtop",
-              "genesis": "system.prmtop", "lammps": "system.data"}
+_PRMTOP, _PSF = "system.prmtop", "system.psf"
+_MAIN_FILES = {"gromacs": ("system.top",), "openmm": ("system.xml",), "amber": (_PRMTOP,), "namd": (_PRMTOP, _PSF),
+               "genesis": (_PRMTOP, _PSF), "lammps": ("system.data",)}
+"""One of which every export has."""
 
 
 def export_results(settings: Settings, program: Program, folder: Path | None = None, part: str = "system",
@@ -45,7 +47,7 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
         raise BadInputError(f"there is no export to {program}: choose from {', '.join(get_args(Program))}")
     output = Path(settings.output)
     folder = folder or output / "export" / program
-    if (folder / _MAIN_FILE[program]).exists() and not force:
+    if any((folder / name).exists() for name in _MAIN_FILES[program]) and not force:
         raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
     if part not in ("system", "solute"):
         from chromabuild.shards.selection import parse_selection

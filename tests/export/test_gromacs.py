@@ -278,8 +278,8 @@ def test_openmm_reads_the_topology(systems, tmp_path, name):
 
 @needs_gromacs
 def test_bonds_faster_than_five_steps_are_rigid(tmp_path):
-    """grompp warns of bonds of fewer steps a period. In CHARMM36m at 4 fs that is C2=O2 of thymine alone, whose period
-    is 2 pi sqrt(6.86 u / (2 x 860 kcal/mol/A^2)) = 19.4 fs."""
+    """grompp warns of bonds of fewer steps a period. In CHARMM36m at 4 fs that is C2=O2 of thymine alone: its period is
+    2 pi sqrt(6.86 u / (2 x 860 kcal/mol/A^2)) = 19.4 fs."""
     system = charmm_system("duplex")
     phases = plan_phases(SimulateSection(protocol=None, phases=[
         {"name": "minimise", "kind": "minimise", "steps": 5}, {"name": "warm", "steps": 5, "timestep": 2},
