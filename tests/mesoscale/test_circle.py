@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from mesoscale.circle import LinkingNumberError, closed_start, excess_turns, linking_number, linking_number_of, ring
+from mesoscale.circle import (
+    LinkingNumberError,
+    check_linking_number,
+    closed_start,
+    excess_turns,
+    linking_number,
+    linking_number_of,
+    rewound,
+    ring,
+)
 from mesoscale.energy import energies, overlaps
 from mesoscale.fibre import Fibre
 from mesoscale.kernels import FibreKernel, Moves, kernel_energies, kernel_of, set_threads
@@ -178,8 +187,11 @@ def test_a_linking_number_is_met_or_refused(chain, started):
     wanted = replace(FIBRE, linking_number=linked - 1)
     now = closed_start(wanted, chain, PARAMETERS, np.random.default_rng(1))
     assert linking_number_of(wanted, chain, now, PARAMETERS) == linked - 1
-    with pytest.raises(LinkingNumberError, match="linkers cannot hold"):
-        closed_start(replace(FIBRE, linking_number=linked + 30), chain, PARAMETERS, np.random.default_rng(1))
+    with pytest.raises(LinkingNumberError, match="cannot hold"):
+        rewound(chain, started.position, started.frame, 30)
+    with pytest.raises(LinkingNumberError, match=r"linking number \d+ is beyond .* take one from \d+ to \d+"):
+        check_linking_number(replace(FIBRE, linking_number=linked + 30), chain, PARAMETERS)
+    check_linking_number(wanted, chain, PARAMETERS)
 
 
 def beads(n: int, **changes: object) -> Chain:
