@@ -225,7 +225,7 @@ def test_a_ring_of_springs_is_gaussian():
     n, k = 5, 2.0
     chain = beads(n, stretch_k=np.full(n, k))
     found = walked(chain, np.random.default_rng(1).standard_normal((n, 3)), np.array([0.5, 0, 0, 0.5, 0, 0]),
-                   np.array([1.2, 0, 0, np.pi, 0, 0]), 6000, 2)[200:]
+                   np.array([1.2, 0, 0, np.pi, 0, 0]), 4200, 2)[200:]
     bonds = np.sum((np.roll(found, -1, axis=1) - found) ** 2, axis=2)
     radius = np.sum((found - found.mean(axis=1, keepdims=True)) ** 2, axis=(1, 2)) / n
     for values, exact in ((0.5 * k * bonds.mean(axis=1), 1.5 * (1 - 1 / n)), (radius, (n**2 - 1) / (4 * k * n))):
@@ -244,14 +244,14 @@ def test_cranks_alone_sample_closed_polygons_evenly(n):
     chain = beads(n, rest_length=np.ones(n), stretch_k=np.ones(n))
     angle = 2 * np.pi * np.arange(n) / n
     start = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1) / (2 * np.sin(np.pi / n))
-    found = walked(chain, start, np.array([0, 0, 0, 1.0, 0, 0]), np.full(6, np.pi), 4000, 3)
+    found = walked(chain, start, np.array([0, 0, 0, 1.0, 0, 0]), np.full(6, np.pi), 2000, 3)
     assert np.linalg.norm(np.roll(found, -1, axis=1) - found, axis=2) == pytest.approx(1.0, abs=1e-9)
     for m in range(2, n // 2 + 1):
         square = np.sum((np.roll(found, -m, axis=1) - found) ** 2, axis=2)
         blocks = square.mean(axis=1).reshape(40, -1).mean(axis=1)
         error = blocks.std() / 40**0.5
-        assert blocks.mean() == pytest.approx(m * (n - m) / (n - 1), abs=4 * error) and error < 0.02
-        assert square.mean(axis=0) == pytest.approx(np.full(n, m * (n - m) / (n - 1)), rel=0.06)
+        assert blocks.mean() == pytest.approx(m * (n - m) / (n - 1), abs=4 * error) and error < 0.03
+        assert square.mean(axis=0) == pytest.approx(np.full(n, m * (n - m) / (n - 1)), rel=0.08)
 
 
 @pytest.mark.parametrize("over", [0.0, 0.6, -1.0])
