@@ -111,9 +111,9 @@ def check_linking_number(fibre: Fibre, chain: Chain, parameters: Parameters) -> 
     low, high = int(np.ceil(least - held)), int(np.floor(most + held))
     if not low <= fibre.linking_number <= high:
         raise LinkingNumberError(
-            f"linking number {fibre.linking_number} is beyond what {len(fibre.sequence)} base pairs with "
-            f"{len(fibre.dyads)} nucleosomes can have: they are relaxed between {least:.0f} and {most:.0f}, and their "
-            f"linkers hold {held:.1f} turns; take one from {low} to {high}")
+            f"linking number {fibre.linking_number} is beyond what this circle of {len(fibre.sequence)} base pairs can "
+            f"have: with its nucleosomes it is relaxed between {least:.0f} and {most:.0f}, and its linkers hold "
+            f"{held:.1f} turns; take one from {low} to {high}")
 
 
 def closed_start(

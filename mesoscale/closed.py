@@ -16,7 +16,7 @@ def closed_scaffold(fibre: Fibre, origin: NDArray[np.float64], frame: NDArray[np
     The circle is turned so that the box around it is small. Raises ValueError for a fibre with nucleosomes.
     """
     if fibre.dyads:
-        raise ValueError("a circle of DNA is built without nucleosomes")
+        raise ValueError("a circle with nucleosomes is folded, not laid on a path")
     n = len(fibre.sequence)
     turn, centre = box_axes(origin), origin.mean(axis=0)
     places = np.arange(0, n, BETWEEN_POINTS)

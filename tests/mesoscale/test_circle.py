@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from mesoscale.circle import LinkingNumberError, closed_start, excess_turns, linking_number, linking_number_of, ring
+from mesoscale.circle import (
+    LinkingNumberError,
+    check_linking_number,
+    closed_start,
+    excess_turns,
+    linking_number,
+    linking_number_of,
+    rewound,
+    ring,
+)
 from mesoscale.energy import energies, overlaps
 from mesoscale.fibre import Fibre
 from mesoscale.kernels import FibreKernel, Moves, kernel_energies, kernel_of, set_threads
@@ -178,8 +187,11 @@ def test_a_linking_number_is_met_or_refused(chain, started):
     wanted = replace(FIBRE, linking_number=linked - 1)
     now = closed_start(wanted, chain, PARAMETERS, np.random.default_rng(1))
     assert linking_number_of(wanted, chain, now, PARAMETERS) == linked - 1
-    with pytest.raises(LinkingNumberError, match="linkers cannot hold"):
-        closed_start(replace(FIBRE, linking_number=linked + 30), chain, PARAMETERS, np.random.default_rng(1))
+    with pytest.raises(LinkingNumberError, match="cannot hold"):
+        rewound(chain, started.position, started.frame, 30)
+    with pytest.raises(LinkingNumberError, match=r"linking number \d+ is beyond .* take one from \d+ to \d+"):
+        check_linking_number(replace(FIBRE, linking_number=linked + 30), chain, PARAMETERS)
+    check_linking_number(wanted, chain, PARAMETERS)
 
 
 def beads(n: int, **changes: object) -> Chain:
@@ -213,7 +225,7 @@ def test_a_ring_of_springs_is_gaussian():
     n, k = 5, 2.0
     chain = beads(n, stretch_k=np.full(n, k))
     found = walked(chain, np.random.default_rng(1).standard_normal((n, 3)), np.array([0.5, 0, 0, 0.5, 0, 0]),
-                   np.array([1.2, 0, 0, np.pi, 0, 0]), 6000, 2)[200:]
+                   np.array([1.2, 0, 0, np.pi, 0, 0]), 4200, 2)[200:]
     bonds = np.sum((np.roll(found, -1, axis=1) - found) ** 2, axis=2)
     radius = np.sum((found - found.mean(axis=1, keepdims=True)) ** 2, axis=(1, 2)) / n
     for values, exact in ((0.5 * k * bonds.mean(axis=1), 1.5 * (1 - 1 / n)), (radius, (n**2 - 1) / (4 * k * n))):
@@ -232,14 +244,14 @@ def test_cranks_alone_sample_closed_polygons_evenly(n):
     chain = beads(n, rest_length=np.ones(n), stretch_k=np.ones(n))
     angle = 2 * np.pi * np.arange(n) / n
     start = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=1) / (2 * np.sin(np.pi / n))
-    found = walked(chain, start, np.array([0, 0, 0, 1.0, 0, 0]), np.full(6, np.pi), 4000, 3)
+    found = walked(chain, start, np.array([0, 0, 0, 1.0, 0, 0]), np.full(6, np.pi), 2000, 3)
     assert np.linalg.norm(np.roll(found, -1, axis=1) - found, axis=2) == pytest.approx(1.0, abs=1e-9)
     for m in range(2, n // 2 + 1):
         square = np.sum((np.roll(found, -m, axis=1) - found) ** 2, axis=2)
         blocks = square.mean(axis=1).reshape(40, -1).mean(axis=1)
         error = blocks.std() / 40**0.5
-        assert blocks.mean() == pytest.approx(m * (n - m) / (n - 1), abs=4 * error) and error < 0.02
-        assert square.mean(axis=0) == pytest.approx(np.full(n, m * (n - m) / (n - 1)), rel=0.06)
+        assert blocks.mean() == pytest.approx(m * (n - m) / (n - 1), abs=4 * error) and error < 0.03
+        assert square.mean(axis=0) == pytest.approx(np.full(n, m * (n - m) / (n - 1)), rel=0.08)
 
 
 @pytest.mark.parametrize("over", [0.0, 0.6, -1.0])

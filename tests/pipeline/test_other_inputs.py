@@ -102,13 +102,13 @@ def minichromosome(tmp_path_factory):
     folder = tmp_path_factory.mktemp("minichromosome")
     result_of("init", ".", "--array", "2x601:187", "--circular", "--set", "scaffold.core_charges=formal", *SMALL,
               cwd=folder)
-    result_of("all", "--until", "topology", cwd=folder)
+    result_of("all", "--until", "clash", cwd=folder)
     return folder
 
 
 @pytest.mark.slow
 def test_a_circle_with_nucleosomes_closes(minichromosome):
-    """From an array to a topology: bonds across the seam, nothing in each other's way, base pairs whole. The linking
+    """From an array to atoms: bonds across the seam, nothing in each other's way, base pairs whole. The linking
     number of the atoms is the one that the scaffold reports: less by about one a nucleosome than that of bare DNA."""
     folder = minichromosome / "results"
     solute, n = Solute.read(folder / "solute_clean.h5"), 2 * 187
