@@ -53,16 +53,16 @@ def test_savings_are_what_the_change_makes(array):
 
 
 def test_a_dodecahedron_is_named_where_it_saves(array):
-    """Of a ball its share of the cube, 0.7071; between walls, whose corners a fibre takes, the upright box is smaller.
-    """
-    ball = load_config(array, {"scaffold.confinement_radius": 3})
-    parts = Parts.of(ball)
-    before = estimate(ball, 1, parts=parts)
-    one, = [one for one in savings(ball, 1, before, REFERENCE, parts) if "solvate.box" in one.settings]
+    """Around a fibre with much water, of which it is a small part; else the upright box is smaller."""
+    wide = load_config(array, {"scaffold.confinement_radius": 3, "solvate.padding": 200})
+    parts = Parts.of(wide)
+    before = estimate(wide, 1, parts=parts)
+    one, = [one for one in savings(wide, 1, before, REFERENCE, parts) if "solvate.box" in one.settings]
     assert one.settings == {"solvate.box": "dodecahedron"}
-    volume = np.prod(one.build.box) / np.prod(before.box)
-    assert volume == pytest.approx(np.sqrt(0.5), rel=0.01) and one.build.atoms < 0.75 * before.atoms
-    assert one.build.locus_lines()[2] == (f"box: dodecahedron with images {one.build.box[0]:.0f} angstrom apart (from "
+    distance = one.build.box[0]
+    assert np.prod(one.build.box) == pytest.approx(np.sqrt(0.5) * distance**3, rel=0.001)
+    assert one.build.atoms < 0.9 * before.atoms and distance > before.box[0]
+    assert one.build.locus_lines()[2] == (f"box: dodecahedron with images {distance:.0f} angstrom apart (from "
                                           "scaffold.confinement_radius)")
     leaning = load_config(array, {"solvate.box": "dodecahedron"})
     found = savings(leaning, 1, estimate(leaning, 1, parts=parts), REFERENCE, parts)
