@@ -66,11 +66,13 @@ FORCE_FIELDS: dict[ForceFieldName, ForceField] = {
                             is_charmm=True),
 }
 FORCE_FIELDS["charmm36m-analogy"] = replace(
-    FORCE_FIELDS["charmm36m"], about="CHARMM36m, and parameters by analogy for methylated and crotonylated residues",
+    FORCE_FIELDS["charmm36m"],
+    about="CHARMM36m, and parameters by analogy for methylated and crotonylated residues and polyamines",
     by_analogy=True)
 for _name in ("amber14", "amber-bsc1", "amber19"):
     FORCE_FIELDS[f"{_name}-analogy"] = replace(
-        FORCE_FIELDS[_name], about=f"{FORCE_FIELDS[_name].about}, and parameters by analogy for ubiquitinated lysine",
+        FORCE_FIELDS[_name], about=f"{FORCE_FIELDS[_name].about}, and parameters by analogy for ubiquitinated lysine, "
+        "polyamines and bonds of zinc",
         by_analogy=True)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from chromabuild.base.files import template_path
 from chromabuild.forcefield.polyamines import polyamine_residue
+from chromabuild.forcefield.zinc_terms import add_zinc_terms
 from chromabuild.molecule.residues import POLYAMINES
 
 
@@ -45,6 +46,11 @@ def added_residues(names: Iterable[str], paths: Iterable[str | Path], by_analogy
             continue
         like = next(residue for residue in known if residue.get("name") == table[name]["like"])
         residues.append(_made(name, like, table[name]))
+    zinc = next((residue for residue in known if residue.get("name") == "ZN"), None)
+    if any("@" in name for name in names):
+        for tag in ("HarmonicBondForce", "HarmonicAngleForce"):
+            ElementTree.SubElement(root, tag)
+        add_zinc_terms(root, zinc.find("Atom").get("type"))
     return ElementTree.tostring(root, encoding="unicode")
 
 
@@ -58,7 +64,7 @@ def _made(name: str, like: ElementTree.Element, entry: dict) -> ElementTree.Elem
             continue
         copied = ElementTree.SubElement(made, one.tag, {
             key: rename.get(value, value) for key, value in one.attrib.items()})
-        if one.tag == "Atom" and copied.get("name") in entry["change"]:
+        if one.tag == "Atom" and copied.get("name") in entry.get("change", {}):
             kind, charge = entry["change"][copied.get("name")]
             copied.attrib.update(type=kind, charge=str(charge))
     for atom, (kind, charge) in entry.get("add", {}).items():

@@ -77,7 +77,8 @@ def make_topology(solute: Solute | None, counts: dict[str, int], force_field: st
     force field, a residue or a water model that it does not know and a bad file, IntegrityError when the charge of the
     topology is not ``net_charge``.
     """
-    zinc_is_bonded = FORCE_FIELDS[force_field].is_charmm if force_field in FORCE_FIELDS else False
+    form = FORCE_FIELDS.get(force_field)
+    zinc_is_bonded = form is not None and (form.is_charmm or form.by_analogy)
     molecules = _distinct_molecules(solute, zinc_is_bonded) if solute is not None else []
     runs = _runs(_molecule_order(solute, molecules, zinc_is_bonded), molecules) if solute is not None else []
     solvent = [(WATER_MODELS[water].residue if key == "water" else name, name,

@@ -31,10 +31,16 @@ def is_by_analogy(residue: str, force_field: str, files: Sequence[str] = ()) -> 
 
 
 def counts_by_analogy(solute: Solute, force_field: str, files: Sequence[str] = ()) -> dict[str, int]:
-    """How many residues of a solute a force field describes by analogy, by library name inside a chain."""
+    """How many residues of a solute a force field describes by analogy, by library name inside a chain.
+
+    Zinc counts where AMBER's force field takes CHARMM's bonds for it.
+    """
     counts = np.bincount(solute.residue_template, minlength=len(residue_names()))
     found = modification_counts(counts) | dict(zip(residue_names(), counts.tolist(), strict=True))
-    return {name: count for name, count in found.items() if count and is_by_analogy(name, force_field, files)}
+    form = FORCE_FIELDS[force_field]
+    takes_bonds = form.by_analogy and not form.is_charmm and bool(solute.held_residues)
+    return {name: count for name, count in found.items() if count and (
+        is_by_analogy(name, force_field, files) or (takes_bonds and name == "ZN"))}
 
 
 def check_parameters(marks: Iterable[str], bases: Iterable[str], force_field: str,

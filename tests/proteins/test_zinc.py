@@ -113,9 +113,37 @@ def test_amber_has_an_ion_of_the_water_and_thiolates(solute, force_field):
     assert topology.net_charge == pytest.approx(formal_charges()[solute.residue_template].sum(), abs=1e-3)
 
 
+def test_amber_by_analogy_takes_charmm_s_bonds(solute):
+    """The same twelve angles and four bonds, between AMBER's types; all else as in amber14, charges too.
+
+    AMBER's torsions about any bond CT-SH, CR-NB, CV-NB and CC-NB have the ion as an end: three of each cysteine, four
+    of each histidine.
+    """
+    plain, bonded = (make_topology(solute, {}, name) for name in ("amber14", "amber14-analogy"))
+    assert np.array_equal(np.sort(plain.charges()), np.sort(bonded.charges()))
+    template = next(t for t in bonded.templates if b"ZN" in t.atom_name)
+    names = [name.decode() for name in template.atom_name]
+    zinc = names.index("ZN")
+    bonds = {(j if i == zinc else i): (k, r0) for (i, j), k, r0 in zip(
+        template.bond_atoms.tolist(), template.bond_k, template.bond_r0, strict=True) if zinc in (i, j)}
+    assert len(bonds) == 4 and all(values == pytest.approx(BONDS[names[atom]]) for atom, values in bonds.items())
+    kinds = {tuple("N" if names[i] in ("NE2", "ND1") else names[i] for i in row): (k, rest) for row, k, rest in zip(
+        template.angle_atoms.tolist(), template.angle_k, template.angle_theta0, strict=True) if zinc in row}
+    assert sum(zinc in row for row in template.angle_atoms.tolist()) == 12
+    for kind, values in kinds.items():
+        assert values == pytest.approx(ANGLES[kind] if kind in ANGLES else ANGLES[kind[::-1]]), kind
+    for name in ("bond", "angle", "dihedral"):
+        before, after = (sum(count * len(getattr(t, f"{name}_atoms")) for t, count in zip(
+            (one.templates[k] for k in one.run_template), one.run_count.tolist(), strict=True))
+            for one in (plain, bonded))
+        assert after - before == {"bond": 4, "angle": 12, "dihedral": 2 * 3 + 2 * 4}[name]
+
+
 def test_the_site_holds_in_dynamics(solute, tmp_path):
-    """A tenth of a picosecond without water from 50 to 310 K in CHARMM: S-Zn and N-Zn within 0.4 of their lengths,
-    three deviations of a bond of 20 kcal/mol/angstrom^2 at that temperature."""
+    """A tenth of a picosecond without water from 50 to 310 K in CHARMM: S-Zn and N-Zn within 0.4 of their lengths.
+
+    These are three deviations of a bond of 20 kcal/mol/angstrom^2 at that temperature.
+    """
     settings = Settings.model_validate({"relax": {"enabled": True, "minimise_steps": 50, "length": "100 fs"},
                                         "dynamics": {"force_field": "charmm36m"}})
     moved, _ = relax(solute, settings, tmp_path, 1, lambda *_: None)
