@@ -139,6 +139,17 @@ def main() -> None:
                 for other in table:
                     forget_moved(file[f"{species}/{other}"], changed)
             stored_histone.cache_clear()
+    repack(folder / "histones.h5")
+
+
+def repack(path: Path) -> None:
+    """Write a file anew, without the room that replaced data leaves in it."""
+    part = path.with_suffix(".part")
+    with h5py.File(path) as old, h5py.File(part, "w") as new:
+        new.attrs.update(old.attrs)
+        for name in old:
+            old.copy(name, new)
+    part.replace(path)
 
 
 if __name__ == "__main__":
