@@ -95,7 +95,11 @@ def read_duplexes(path: str | Path) -> list[Duplex]:
 
     Raises BadInputError when the file cannot be read or holds no duplex.
     """
-    model = first_model(path, "with DNA")
+    return duplexes_in(first_model(path, "with DNA"), path)
+
+
+def duplexes_in(model: gemmi.Model, path: str | Path) -> list[Duplex]:
+    """The same of a model; ``path`` is what it was read from. Raises BadInputError when it holds no duplex."""
     duplexes = duplexes_of(model)
     if not duplexes:
         bases = sum(len(_strand(chain).name) for chain in model)

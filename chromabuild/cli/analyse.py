@@ -88,7 +88,8 @@ def trajectory(
 @analyse.command()
 @command
 def duplex(file: Annotated[Path, typer.Argument(
-               show_default=False, help="PDB, mmCIF or BinaryCIF file, a shard, or a solute (.h5).")],
+               show_default=False,
+               help="PDB, mmCIF or BinaryCIF file, a solute (.h5), a shard or a folder of shards.")],
            json: JsonOption = False) -> None:
     """Base-pair and step parameters of every DNA duplex.
 
@@ -99,7 +100,8 @@ def duplex(file: Annotated[Path, typer.Argument(
     Example:
       chromabuild analyse duplex 1kx5.pdb
     """
-    from chromabuild.analysis.duplex import read_duplexes, summary, table
+    from chromabuild.analysis.duplex import summary, table
+    from chromabuild.pipeline.inspect import duplexes_of_file
 
-    duplexes = read_duplexes(file)
+    duplexes = duplexes_of_file(file)
     show({"file": str(file)} | summary(duplexes) if json else {}, json, [] if json else table(duplexes))

@@ -10,6 +10,7 @@ from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
 
 if TYPE_CHECKING:
+    from chromabuild.analysis.duplex import Duplex
     from chromabuild.pipeline.limits import Nodes
     from chromabuild.sterics.atoms import Atoms
 
@@ -69,6 +70,14 @@ def audit_structure(path: Path, subjects: list[str], threads: int) -> Summary:
     found = data["before"]
     return {"file": str(path), "left_out": data["left_out"]} | {
         name: {key: found[key] for key in keys} for name, keys in AUDITS.items() if name in subjects or not subjects}
+
+
+def duplexes_of_file(path: Path) -> "list[Duplex]":
+    """Duplexes of a structure file, or of a folder of shards. Raises BadInputError where there are none."""
+    from chromabuild.analysis.duplex import duplexes_in, model_of, read_duplexes
+
+    atoms = _structure(path)
+    return read_duplexes(path) if isinstance(atoms, Path) else duplexes_in(model_of(atoms), path)
 
 
 def _structure(path: Path) -> "Path | Atoms":

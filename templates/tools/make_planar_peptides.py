@@ -1,11 +1,11 @@
-"""Flatten twisted peptides of histones.h5 and linker_histones.h5.
+"""Flatten twisted peptides of histones.h5.
 
     python templates/tools/make_planar_peptides.py
 
 Loops and ends that are built anew close with some strain, which minimisation leaves in the peptides. Where omega is
 more than LIMIT off planarity, the residues around it are minimised once more without charges, among everything else of
-the nucleosome that stays where it is, with a torsion that holds omega at trans. Run it after make_histones.py and
-make_linker_histones.py; a file without such peptides is left as it is.
+the nucleosome that stays where it is, with a torsion that holds omega at trans. What gave way to a variant beside
+residues that change stays instead. Run it after make_histones.py; a file without such peptides is left as it is.
 """
 
 import sys
@@ -17,14 +17,13 @@ from make_histones import as_solute, dna_of_the_path, minimised
 
 from chromabuild.molecule.residues import residue_library
 from chromabuild.nucleosome.homology import Residue, chains_of, histone_table
-from chromabuild.nucleosome.octamer import Octamer
+from chromabuild.nucleosome.octamer import FAMILIES, Octamer
 from chromabuild.nucleosome.peptide import torsion
 from chromabuild.nucleosome.recipe import (
     OctamerRecipe,
     build_octamer,
-    linker_histone_table,
+    heavy_atoms,
     stored_histone,
-    stored_linker_histone,
 )
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
@@ -97,8 +96,31 @@ def flat_rows(recipe: OctamerRecipe, names: set[str], dna: tuple[np.ndarray, np.
     return np.rint(1000 * np.array([x for k in chains for r in chains_of(flat)[k] for x in r.atoms.values()]))
 
 
+def forget_moved(group: h5py.Group, changed: set[tuple[int, int]]) -> None:
+    """Leave out of what gave way to a variant residues that are bonded to changed ones: (chain, index in it)."""
+    names = [name.decode() for name in group["moved_residue_name"][...]]
+    places, rows = group["moved_chain_and_index"][...], group["moved_position"][...]
+    kept = [not {(c, k - 1), (c, k), (c, k + 1)} & changed for c, k in places.tolist()]
+    if all(kept):
+        return
+    data = {"moved_chain_and_index": places[kept],
+            "moved_residue_name": np.array([name for name, stays in zip(names, kept, strict=True) if stays], "S4"),
+            "moved_position": rows[np.repeat(kept, [len(heavy_atoms(name)) for name in names])]}
+    for name, values in data.items():
+        del group[name]
+        group.create_dataset(name, data=values, **({"compression": "gzip", "shuffle": True} if len(values) else {}))
+
+
+def changed_residues(family: str, before: list[list[Residue]], after: list[list[Residue]]) -> set[tuple[int, int]]:
+    """Of both copies of a histone: (chain of the octamer, index in it)."""
+    chains = [k for k, name in enumerate(FAMILIES) if name == family]
+    return {(c, k) for c, one, other in zip(chains, before, after, strict=True)
+            for k, (a, b) in enumerate(zip(one, other, strict=True))
+            if any(np.any(np.rint(1000 * (a.atoms[x] - b.atoms[x]))) for x in a.atoms)}
+
+
 def main() -> None:
-    """Rewrite coordinates in both files."""
+    """Rewrite coordinates."""
     folder, dna = Path(__file__).resolve().parents[1], dna_of_the_path()
     for species, table in histone_table().items():
         for name, entry in table.items():
@@ -106,15 +128,28 @@ def main() -> None:
                 continue
             variants = () if name == entry["family"] else (name,)
             rows = flat_rows(OctamerRecipe(species=species, variants=variants, tails="compact"), {name}, dna)
+            before = stored_histone(species, name).copies
             with h5py.File(folder / "histones.h5", "r+") as file:
                 file[f"{species}/{name}/heavy_atom_position"][...] = rows
-    for name in linker_histone_table():
-        chain = stored_linker_histone(name)
-        if off_planarity(chain).max() <= LIMIT:
-            continue
-        rows = flat_rows(OctamerRecipe(linker_histone=name, tails="compact"), {name}, dna)
-        with h5py.File(folder / "linker_histones.h5", "r+") as file:
-            file[f"{name}/heavy_atom_position"][...] = rows
+            stored_histone.cache_clear()
+            if variants:
+                continue
+            changed = changed_residues(name, before, stored_histone(species, name).copies)
+            with h5py.File(folder / "histones.h5", "r+") as file:
+                for other in table:
+                    forget_moved(file[f"{species}/{other}"], changed)
+            stored_histone.cache_clear()
+    repack(folder / "histones.h5")
+
+
+def repack(path: Path) -> None:
+    """Write a file anew, without the room that replaced data leaves in it."""
+    part = path.with_suffix(".part")
+    with h5py.File(path) as old, h5py.File(part, "w") as new:
+        new.attrs.update(old.attrs)
+        for name in old:
+            old.copy(name, new)
+    part.replace(path)
 
 
 if __name__ == "__main__":
