@@ -1,5 +1,6 @@
 /* The loops over pairs for AVX2, in single precision and without energies: what module vector_loops calls in place of
-   those of pair_loop.inc, which gfortran makes half as fast for sixteen registers. Arguments as in pair_loop.F90.in.
+   those of pair_loop.inc, which gfortran makes 1.3 times as slow for sixteen registers. Arguments as in
+   pair_loop.F90.in.
 
    A j cluster fills a vector, the four atoms of an i cluster go through each line of the formulas side by side, so that
    none waits for the other. y is 2/r: Newton's step from the processor's estimate needs no factor then, and the powers
@@ -121,7 +122,8 @@ INLINE real8 lennard_jones(const enum law law, const struct constants *pair, rea
         real8 r4 = r2 * r2;
         real8 w6 = minus(pair->switch_factor12, from(pair->one, pair->cutoff_m6, r4 * r2), pair->one);
         real8 w3 = minus(pair->switch_factor6, from(pair->one, pair->cutoff_m3, r4 * y), pair->one);
-        return s6 * y2 * from(pair->slope12 * s6 * (pair->one + where(beyond, w6)), pair->slope6, pair->one + where(beyond, w3));
+        real8 repulsion = pair->slope12 * s6 * (pair->one + where(beyond, w6));
+        return s6 * y2 * from(repulsion, pair->slope6, pair->one + where(beyond, w3));
     }
     real8 slope = minus(pair->slope12, s6, pair->slope6) * y2;
     if (law == SWITCH) {
@@ -207,10 +209,10 @@ INLINE void add_entries(const enum law law, const int n_lj, const struct constan
 
 #define ADD_ENTRIES(n_lj) add_entries(law, n_lj, &constants, &i, n, cluster, bits, coordinate, parameter_of, force)
 
-/* The loop of a law over i clusters first_i to last_i, counted from 1; list_bits: none if all pairs of an entry count. */
-INLINE void loop(const enum law law, const int is_masked, int first_i, int last_i, const int *list_first, const int *list,
-                 const int *list_bits, const int *coordinate, const float *parameter_of, const struct pair_constants *pair,
-                 int force_lower, float *force)
+/* The loop of a law over i clusters first_i to last_i, counted from 1. */
+INLINE void loop(const enum law law, const int is_masked, int first_i, int last_i, const int *list_first,
+                 const int *list, const int *list_bits, const int *coordinate, const float *parameter_of,
+                 const struct pair_constants *pair, int force_lower, float *force)
 {
     const struct constants constants = constants_of(pair);
     int decoded[CLUSTERS_TOGETHER];
@@ -267,8 +269,9 @@ void chroma_vector_loop(int law, int is_masked, int first_i, int last_i, const i
                         const int *list_bits, const int *coordinate, const float *parameter_of,
                         const struct pair_constants *pair, int force_lower, float *force)
 {
-#define LOOP(law, is_masked) \
-    loop(law, is_masked, first_i, last_i, list_first, list, list_bits, coordinate, parameter_of, pair, force_lower, force)
+#define LOOP(law, is_masked)                                                                                        \
+    loop(law, is_masked, first_i, last_i, list_first, list, list_bits, coordinate, parameter_of, pair, force_lower, \
+         force)
     switch (2 * law + is_masked) {
     case 2 * PLAIN: LOOP(PLAIN, 0); break;
     case 2 * PLAIN + 1: LOOP(PLAIN, 1); break;

@@ -1,5 +1,5 @@
-!> The loops of vector_loops.c, for AVX2: forces of pairs whose Lennard-Jones parameters follow the rule, for the laws that
-!> most runs have. Estimates of 1/sqrt differ between makers of processors, and with them the last bits of forces.
+!> The loops of vector_loops.c, for AVX2: forces of pairs whose Lennard-Jones parameters follow the rule, for the laws
+!> that most runs have. Estimates of 1/sqrt differ between makers of processors, and with them the last bits of forces.
 module vector_loops
   use, intrinsic :: iso_c_binding, only: c_float, c_int
   use base_kinds, only: int32, real64
@@ -19,8 +19,8 @@ module vector_loops
   end type pair_constants_t
 
   interface
-    subroutine chroma_vector_loop(law, is_masked, first_i, last_i, list_first, list, list_bits, coordinate, parameter_of, &
-                                  pair, force_lower, force) bind(c)
+    subroutine chroma_vector_loop(law, is_masked, first_i, last_i, list_first, list, list_bits, coordinate, &
+                                  parameter_of, pair, force_lower, force) bind(c)
       import :: c_float, c_int, pair_constants_t
       integer(c_int), value :: law, is_masked, first_i, last_i, force_lower
       integer(c_int), intent(in) :: list_first(*), list(*), list_bits(*), coordinate(*)
@@ -39,8 +39,8 @@ contains
   end function has_vector_loop
 
   !> Add the forces of a list; arguments as in pair_loop.F90.in.
-  subroutine run_vector_loop(is_masked, first_i, last_i, list_first, list, list_bits, coordinate, unit, parameter_of, pair, &
-                             force_lower, force)
+  subroutine run_vector_loop(is_masked, first_i, last_i, list_first, list, list_bits, coordinate, unit, parameter_of, &
+                             pair, force_lower, force)
     logical, intent(in) :: is_masked
     integer, intent(in) :: first_i, last_i, force_lower
     integer, contiguous, intent(in) :: list_first(:), list(:), list_bits(:)
@@ -51,11 +51,11 @@ contains
     real(c_float), contiguous, intent(inout) :: force(:, :, :)
     type(pair_constants_t) :: constants
 
-    constants = pair_constants_t(pair%force_fit, pair%fit_scale, pair%cutoff2, pair%closest2, pair%switch2, pair%switch_fit, &
-                                 pair%switch_slope, pair%cutoff_m3, pair%cutoff_m6, pair%switch_factor6, &
-                                 pair%switch_factor12, real(unit**2, c_float))
-    call chroma_vector_loop(findloc(laws, law_of(pair), dim=1) - 1, merge(1, 0, is_masked), first_i, last_i, list_first, &
-                            list, list_bits, coordinate, parameter_of, constants, force_lower, force)
+    constants = pair_constants_t(pair%force_fit, pair%fit_scale, pair%cutoff2, pair%closest2, pair%switch2, &
+                                 pair%switch_fit, pair%switch_slope, pair%cutoff_m3, pair%cutoff_m6, &
+                                 pair%switch_factor6, pair%switch_factor12, real(unit**2, c_float))
+    call chroma_vector_loop(findloc(laws, law_of(pair), dim=1) - 1, merge(1, 0, is_masked), first_i, last_i, &
+                            list_first, list, list_bits, coordinate, parameter_of, constants, force_lower, force)
   end subroutine run_vector_loop
 
 end module vector_loops
