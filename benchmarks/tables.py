@@ -17,12 +17,14 @@ from common.results import Result, newest
 BENCHMARKS = Path(__file__).resolve().parent
 DOCS = BENCHMARKS.parent / "docs"
 TABLES = DOCS / "tables"
+SIDE_BY_SIDE = ("engine_step",)
+"""Benchmarks whose claim is about every kind of processor: their pages show the newest results of each."""
 
 
-def page(benchmark: str, table: str, result: Result) -> str:
-    """The text of one file."""
-    made = result.tables[table]
-    return f"**{made.title}**\n\n{made.markdown()}\n{caption(benchmark, result)}\n"
+def page(benchmark: str, table: str, results: list[Result]) -> str:
+    """The text of one file: the table of each result."""
+    return "\n".join(f"**{made.title}**\n\n{made.markdown()}\n{caption(benchmark, result)}\n"
+                     for result in results for made in [result.tables[table]])
 
 
 def caption(benchmark: str, result: Result) -> str:
@@ -47,8 +49,8 @@ def included() -> set[str]:
 
 def pages() -> dict[str, str]:
     """The text of every file by its name. Ends the program when a page includes a table that no result has."""
-    results = {f"{benchmark}-{table}.md": (benchmark, table, result)
-               for (benchmark, table), result in newest().items()}
+    results = {f"{benchmark}-{table}.md": (benchmark, table, made if benchmark in SIDE_BY_SIDE else made[:1])
+               for (benchmark, table), made in newest().items()}
     names = included()
     if absent := sorted(names - results.keys()):
         sys.exit(f"no result has the tables {', '.join(absent)}, which pages of docs include")

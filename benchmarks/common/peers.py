@@ -39,10 +39,18 @@ def gromacs_double() -> Path | None:
 
 def gromacs_version(gmx: Path) -> str:
     """Its version and instruction set."""
+    return f"{_gromacs_says(gmx, 'GROMACS version')} ({gromacs_instruction_set(gmx)})"
+
+
+def gromacs_instruction_set(gmx: Path) -> str:
+    """The one that it is built for."""
+    return _gromacs_says(gmx, "SIMD instructions")
+
+
+def _gromacs_says(gmx: Path, name: str) -> str:
     text = subprocess.run([gmx, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"GROMACS version:\s*(\S+)", text)
-    simd = re.search(r"SIMD instructions:\s*(\S+)", text)
-    return f"{version[1] if version else '?'} ({simd[1] if simd else '?'})"
+    found = re.search(rf"{name}:\s*(\S+)", text)
+    return found[1] if found else "?"
 
 
 def lammps(python: Path | None) -> Path | None:

@@ -119,10 +119,14 @@ class Result:
         return cls(**content, tables=tables)
 
 
-def newest(folder: Path = RESULTS) -> dict[tuple[str, str], Result]:
-    """By benchmark and table the newest result that has the table."""
-    found = {}
+def newest(folder: Path = RESULTS) -> dict[tuple[str, str], list[Result]]:
+    """By benchmark and table the newest result that has it of each processor and instruction set, newest first."""
+    found: dict[tuple[str, str], dict[tuple, Result]] = {}
     for path in sorted(folder.glob("*/*.json"), key=lambda path: (path.parent.name, path.name)):
         result = Result.read(path)
-        found |= {(result.benchmark, table): result for table in result.tables}
-    return found
+        machine = (result.machine.get("processor"), result.machine.get("instruction_set"))
+        for table in result.tables:
+            of_table = found.setdefault((result.benchmark, table), {})
+            of_table.pop(machine, None)
+            of_table[machine] = result
+    return {key: list(reversed(of_table.values())) for key, of_table in found.items()}

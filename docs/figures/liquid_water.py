@@ -12,7 +12,7 @@ from common.results import newest
 
 def main() -> None:
     """Draw the figure."""
-    rows = np.array(newest()["planewave_liquid", "radial"].tables["radial"].rows)
+    rows = np.array(newest()["planewave_liquid", "radial"][0].tables["radial"].rows)
     figure, panel = plt.subplots(figsize=(6, 3))
     for column, colour, name in ((3, GREY, "O-O at the start (TIP3P)"), (1, BLUE, "O-O"), (2, ORANGE, "O-H")):
         panel.plot(rows[:, 0], rows[:, column], color=colour, label=name)

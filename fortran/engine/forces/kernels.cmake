@@ -26,6 +26,9 @@ set(CHROMAMD_LANES_avx2 8)
 set(CHROMAMD_LANES_avx512 16)
 set(CHROMAMD_DOUBLE_LANES 8)
 
+# In C, with the instructions that are to be fused written so; an optimisation that unrolls more spills more registers.
+set_source_files_properties(forces/pairs/vector_loops.c PROPERTIES COMPILE_OPTIONS "-O2;-ffp-contract=off")
+
 # Sources of all programs: names of the properties, and the choice among the sets.
 function(chromamd_generate_choice)
   list(TRANSFORM pair_laws PREPEND law_ OUTPUT_VARIABLE law_names)
@@ -112,6 +115,10 @@ function(chromamd_add_kernels program set)
   endif()
   add_library(${library} STATIC ${CHROMAMD_KERNELS_${set}})
   target_compile_definitions(${library} PRIVATE LANES=${lanes} ${${program}_definitions})
+  if(set STREQUAL avx2 AND NOT "CHROMAMD_DOUBLE" IN_LIST ${program}_definitions)
+    target_sources(${library} PRIVATE forces/pairs/vector_loops.f90 forces/pairs/vector_loops.c)
+    target_compile_definitions(${library} PRIVATE VECTOR_LOOPS)
+  endif()
   target_link_libraries(${library} PRIVATE chromabuild_flags ${program}_parameters)
   set_target_properties(${library} PROPERTIES Fortran_MODULE_DIRECTORY ${modules})
   target_include_directories(${library} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/forces/pairs
