@@ -170,6 +170,9 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
         name += "5"
     elif not has_after:
         name += "3" if "P3" not in residue.atoms else PHOSPHATE_3
+    if name not in residue_library():
+        raise BadInputError(f"{path}: residue {residue.label} is {residue.base}, which cannot end a chain: complete "
+                            "the structure first (PDBFixer does), or only check it with chromabuild clash check")
     template = residue_library()[name]
     missing = [atom for atom in _heavy_atoms(name) if atom not in residue.atoms]
     if missing:

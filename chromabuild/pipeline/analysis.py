@@ -65,7 +65,7 @@ def phase_source(folder: Path, phase: str | None) -> Source:
     else:
         raise BadInputError(f"{folder} has no trajectory of a phase {phase}: choose from {', '.join(names)}")
     selection = results.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
-    universe = make_universe(part_of(results.topology, selection), results.clean_solute)
+    universe = make_universe(part_of(results.topology, selection), results.solvated_solute)
     load(universe, chosen.trajectory, "topology.h5")
     fold = folder / "scaffold.h5"
     scaffold = results.scaffold if fold.is_file() else None

@@ -205,7 +205,7 @@ def _chosen_solute(settings: Settings, region: str | None, nucleosomes: str | No
     if as_built and after is not None:
         raise BadInputError("--as-built and --after are two states of the same atoms: give one of them")
     results = open_results(Path(settings.output))
-    solute = results.solute if as_built else results.clean_solute
+    solute = results.solute if as_built else results.solvated_solute
     if frame is not None and after is None:
         raise BadInputError(f"--frame {frame} needs a phase of the dynamics: name it with --after")
     if water is not None and as_built:
@@ -245,7 +245,7 @@ def built_system(results: Results, after: str | None) -> "BuiltSystem":
 
     topology = Topology.read(results.folder / "topology.h5")
     try:
-        solute = results.clean_solute
+        solute = results.solvated_solute
     except BadInputError:
         solute = None
     if after is None:

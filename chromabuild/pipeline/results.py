@@ -67,6 +67,15 @@ class Results:
         return Solute.read(self.folder / "solute_clean.h5")
 
     @cached_property
+    def solvated_solute(self) -> "Solute":
+        """What was put into water: after the dry relaxation, where there was one, with the ions at its phosphates."""
+        from chromabuild.molecule.solute import Solute
+
+        inputs = self.record["stages"].get("solvate", {}).get("provenance", {}).get("inputs", {})
+        file = inputs.get("solute", {}).get("file", "solute_clean.h5")
+        return self.clean_solute if file == "solute_clean.h5" else Solute.read(self.folder / file)
+
+    @cached_property
     def clash_report(self) -> "ClashReport":
         """What was found, moved and left."""
         from chromabuild.clash import ClashReport
@@ -104,7 +113,7 @@ class Results:
         from chromabuild.forcefield.molecule_runs import part_of
 
         selection = self.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
-        return make_universe(part_of(self.topology, selection), self.clean_solute, self.run.trajectories)
+        return make_universe(part_of(self.topology, selection), self.solvated_solute, self.run.trajectories)
 
     @cached_property
     def replicas(self) -> "tuple[Run, ...]":

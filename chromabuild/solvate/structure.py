@@ -25,6 +25,9 @@ def atoms_of_shards(folder: Path) -> Atoms:
     if not path.is_file():
         raise BadInputError(f"{path} is missing: keep it beside {folder}, it names the atoms of the shards")
     solute = Solute.read(path)
+    relaxed = folder.parent / "solute_relaxed.h5"  # which alone has the ions at phosphates, where it is there
+    if solute.n_atoms != manifest.counts["solute"] and relaxed.is_file():
+        path, solute = relaxed, Solute.read(relaxed)
     if solute.n_atoms != manifest.counts["solute"]:
         raise BadInputError(f"{path} has {solute.n_atoms} atoms, the shards hold {manifest.counts['solute']}: "
                             "run chromabuild solvate again")

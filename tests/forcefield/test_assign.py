@@ -26,7 +26,9 @@ from chromabuild.molecule.residues import residue_library, residue_names
 from chromabuild.molecule.solute import Solute
 
 AMINO_ACIDS = [name for name in residue_names() if residue_library()[name].kind == "amino acid" and len(name) == 3
-               and not residue_library()[name].modification and not residue_library()[name].link]
+               and not residue_library()[name].modification and not residue_library()[name].link
+               and f"C{name}" in residue_names()]
+"""Those that may end a chain, too."""
 
 
 def strand(bases: str) -> list[str]:
