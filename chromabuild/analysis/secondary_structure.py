@@ -56,6 +56,8 @@ class Stretch:
 def stretches(solute: Solute, molecule: int) -> Iterator[Stretch]:
     """Those of a protein of at least three residues, in order of the sequence."""
     first, last = solute.molecule_first_residue[molecule:molecule + 2].tolist()
+    if last - first < _FEWEST:
+        return
     library = list(residue_library().values())
     places = np.array([[library[kind].index.get(name, library[kind].index.get("OXT", 0)) for name in _BACKBONE]
                        for kind in solute.residue_template[first:last].tolist()])

@@ -137,8 +137,8 @@ def check_assignment(chains: Iterable[Sequence[str]], force_field: str, files: S
     solvent = [WATER_MODELS[water].residue if key == "water" else name for key, name in SOLVENT.items()]
     junctions = sorted({junction for one in molecules for junction in _junctions(one)[0]}
                        | {("", residue, True, True) for residue in solvent})
-    of_junction, *_ = _parameterise(junctions, [], rules_for(_residues_and_caps(junctions, []), force_field, files,
-                                                             water), force_field)
+    of_junction, *_ = _parameterise(junctions, [], [], rules_for(_residues_and_caps(junctions, []), force_field, files,
+                                                                 water), force_field)
     for molecule in molecules:
         found, _ = _junctions(molecule)
         for junction, where in _places(found).items():

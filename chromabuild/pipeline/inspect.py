@@ -34,13 +34,13 @@ def locus_summary(config: Settings, threads: int | None = None, until: str = "ru
     with so many ``threads``.
     """
     from chromabuild.base.threads import thread_count
-    from chromabuild.pipeline.chain import stale_files
+    from chromabuild.pipeline.chain import STAGES, is_current
     from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, refuse
     from chromabuild.pipeline.validation import WITH_ENSEMBLE, check_all, records_used
 
     stages = STAGES_WITH_LIMITS[:STAGES_WITH_LIMITS.index(until) + 1]
     locus, parts = check_all(config, WITH_ENSEMBLE if until == "run" else stages, elsewhere=nodes is not None)
-    if (Path(config.output) / "scaffold.h5").is_file() and "scaffold.h5" not in stale_files(config):
+    if is_current(STAGES[0], config):  # the scaffold, which later stages read
         stages = stages[1:]
     refuse(config, stages, thread_count(threads), parts, nodes)
     used = locus.records_used | records_used(config, locus)

@@ -23,6 +23,7 @@ from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import fold_in_doubt, size_is_known
 from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate
+from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.scaling.machine import find_machine
@@ -49,6 +50,8 @@ COMMON_BRICK = 100.0
 """Angstrom: larger bricks take memory and save little."""
 LOOSE = 20
 """A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
+MADE_BY = {"scaffold": "scaffold.h5", "build": "solute.h5", "clash": CLEAN, "relax": RELAXED}
+"""What a stage will replace: of an earlier build, it tells nothing of the box."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def refuse(config: Settings, stages: Collection[str], threads: int, parts: Parts
     try:
         parts = parts or Parts.of(config)
         folded = fold_in_doubt(config, parts.fibre, threads) if "scaffold" in stages else None
-        build = estimate(config, threads, folded, parts=parts)
+        build = estimate(config, threads, folded, [MADE_BY[name] for name in stages if name in MADE_BY], parts=parts)
     except BadInputError:  # the stage that reads the input says what is wrong with it
         return False
     is_known = folded is not None or size_is_known(config, "scaffold" in stages, build.nucleosomes)

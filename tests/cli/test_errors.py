@@ -181,6 +181,8 @@ def test_exit_codes(settings, monkeypatch, error, code):
 
 @pytest.mark.parametrize("number", STOPS)
 def test_signals_that_ask_to_stop_end_any_command_alike(settings, monkeypatch, number):
+    if signal.getsignal(number) is signal.SIG_IGN:  # tests that were started under nohup
+        signal.signal(number, signal.SIG_DFL)
     before = signal.getsignal(number)
     monkeypatch.setattr(inspect, "locus_summary", lambda *_: os.kill(os.getpid(), number))
     assert "the same command continues" in one_sentence(invoke("validate", "--config", settings), 7)

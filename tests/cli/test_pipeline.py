@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from blake3 import blake3
@@ -12,7 +13,7 @@ from chromabuild.base.errors import IntegrityError
 from chromabuild.base.files import file_hash
 from chromabuild.base.settings import load_config
 from chromabuild.cli import app
-from chromabuild.pipeline import chain, provenance
+from chromabuild.pipeline import chain, limits, provenance, validation
 
 
 @pytest.fixture
@@ -32,6 +33,8 @@ def ran(monkeypatch):
         return replace(stage, run=run)
 
     monkeypatch.setattr(chain, "STAGES", tuple(map(stand_in, chain.STAGES)))
+    monkeypatch.setattr(validation, "check_all", lambda *_: (None, SimpleNamespace(note="")))
+    monkeypatch.setattr(limits, "refuse", lambda *_: True)
     return names
 
 

@@ -27,7 +27,7 @@ from chromabuild.shards.brick_file import read_brick
 from chromabuild.shards.merge import merge_shards
 from chromabuild.solvate import Part, prepare, solvate
 from chromabuild.solvate.ions import MINIMUM_DISTANCE
-from chromabuild.solvate.placement import check_box, leaning_box, straight_in
+from chromabuild.solvate.placement import check_filling, leaning_box, straight_in
 from chromabuild.solvate.water import GAP_AT_FACES, seam_changes, tiling_of, water_tile
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.detect import close_pairs
@@ -240,6 +240,6 @@ def test_cells_of_frames():
 
 def test_boxes_that_cannot_be(shape):
     with pytest.raises(BadInputError, match="below 20 A"):
-        check_box(leaning_box(shape, 20_000))
+        check_filling(leaning_box(shape, 20_000))
     with pytest.raises(BadInputError, match="columns of PDB files begin at -999.999"):
-        check_box(leaning_box(shape, 4_000_000))
+        check_filling(leaning_box(shape, 4_000_000))

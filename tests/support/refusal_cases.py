@@ -84,7 +84,13 @@ FOLD = {
     "walls around a circle": case(locus(nucleosomes=None, circular=True) | {"scaffold": {"confinement_radius": 9}}),
     "a circle that is twisted": case(locus(nucleosomes=None, circular=True, linking_number=5)),
     "turns of linear DNA": case(locus(linking_number=5)),
-    "a circle with nucleosomes": case(locus(circular=True)),
+    "turns of a circle with nucleosomes": case(locus(circular=True, linking_number=5)),
+    "a circle that is too short": case(locus(nucleosomes=None, circular=True), locus__fa=">chr1\nACGTTGCA\n"),
+    "contacts of a circle": of_file("locus", "contacts", bed("chr1 0 100 chr1 300 400"), "x.bedpe", circular=True),
+    "energies of a circle": (SOUND | {"x.bed": ENERGY.format(0.5, 1)}, {
+        "locus": {"circular": True}, "scaffold": {"contact_energies": "x.bed"}}),
+    "a nucleosome across the seam": of_dyads(bed("chr1 20 21"), circular=True),
+    "no room at the seam": of_dyads(bed("chr1 75 76", "chr1 565 566"), circular=True),
     "DNA of two base pairs": of_locus(">chr1\nAC\n", nucleosomes=None),
 }
 SEQUENCES = {
@@ -191,7 +197,8 @@ HISTONES = {
         "locus": {"missing_dimers": "m.bed"}, "build": {"marks": "x.bed"}}),
     "ubiquitin on a tail of the scaffold": of_variants("H2AK119ub", tails="scaffold"),
     "a mark without parameters": of_variants("H3K4me3"),
-    "a phosphate without parameters": case({"build": {"five_prime": "phosphate"}} | BARE),
+    "a phosphate without parameters": case({"build": {"three_prime": "phosphate"}} | BARE),
+    "a polyamine without parameters": case({"solvate": {"spermine": 0.1}} | BARE),
     "no marks file": case({"build": {"marks": "none.bed"}}),
 }
 METHYLATION = {
@@ -313,6 +320,7 @@ ELSEWHERE = {
     "base/settings.py:parse_override": _COMMAND + "--set",
     "base/settings.py:validated": _COMMAND + "--set, and what the cases refuse",
 
+    "api.py:fold": _CHECKED + "validation.py:check_fibre_and_fold",
     "build/fibre.py:relaxed_path": _LATER + "scaffold.h5",
     "build/octamers.py:with_scaffold_tails": _LATER + "scaffold.h5",
     "clash/correct.py:correct_clashes": _LATER + "solute.h5",
@@ -341,6 +349,7 @@ ELSEWHERE = {
     "simulate/restart_file.py:*": _LATER + "restarts",
     "simulate/result.py:*": _LATER + "phases",
     "simulate/tuning.py:read_tuning": _LATER + "md/tuning.json",
+    "solvate/bound_ions.py:check_bound_ions": _LATER + "a solute from before the settings asked for ions",
     "solvate/placement.py:_check_names": _LATER + "a solute that was not built here",
     "solvate/placement.py:_chunks": _LATER + "a solute that is harmed",
     "solvate/layout.py:_atom_elements": _LATER + "a solute that was not built here",
@@ -388,7 +397,10 @@ ELSEWHERE = {
     "nucleosome/ubiquitin.py:attach_ubiquitin": _WORK + "room beside marks, which `validate` tries without DNA",
     "pipeline/stages/clash.py:run": _WORK + "clashes remain",
     "pipeline/stages/relax.py:run": _WORK + "clashes came up",
+    "pipeline/stages/scaffold.py:_linking": _WORK + "a circle is knotted",
     "pipeline/stages/scaffold.py:run": _WORK + "overlaps remain",
+    "solvate/bound_ions.py:with_bound_ions": _WORK + "room at the phosphates",
+    "solvate/placement.py:check_filling": _WORK + "a dodecahedron of a quarter of a micrometre",
     "forcefield/molecule_runs.py:*": _CHECKED + "limits.py asks the same of the estimate",
     "simulate/chromamd.py:restraint_sections": _CHECKED + "validation.py:check_restraints",
     "simulate/groups.py:*": _CHECKED + "validation.py:check_restraints",
