@@ -9,7 +9,7 @@ import numpy as np
 
 from chromabuild.analysis.histones import HistoneChain, matched, protein_chains, word_share
 from chromabuild.base.files import template_path
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import heavy_atoms
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -35,16 +35,13 @@ def _domain(entry: dict) -> slice:
 def domain_on_nucleosome(name: str) -> np.ndarray:
     """(k, 3) C-alpha atoms of the globular domain of a modelled linker histone as it lies on the dyad in PDB 4QLC, in
     the nucleosome's own frame, angstrom."""
-    library = residue_library()
     with h5py.File(template_path("linker_histones.h5")) as file:
         names = [residue.decode() for residue in file[name]["residue_name"][...]]
         position = 0.001 * file[name]["heavy_atom_position"][...]
     ends = ["N", *[""] * (len(names) - 2), "C"]
     first, alpha = 0, []
     for end, residue in zip(ends, names, strict=True):
-        entry = library[end + residue]
-        heavy = [atom for atom, element in zip(entry.atoms, entry.elements, strict=True)
-                 if element != "H" and atom != "OXT"]
+        heavy = heavy_atoms(residue, end)
         alpha.append(position[first + heavy.index("CA")])
         first += len(heavy)
     return np.array(alpha)[_domain(_table()[name])]

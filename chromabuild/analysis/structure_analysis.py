@@ -8,7 +8,7 @@ from MDAnalysis.analysis.results import ResultsGroup
 
 from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.nucleotides import has_box, nearest_image
-from chromabuild.base.box_vectors import vectors_from_angles
+from chromabuild.base.box_vectors import box_from_angles
 from chromabuild.base.errors import BadInputError
 from chromabuild.molecule.structure_file import StructureFile
 from chromabuild.sterics.atoms import Atoms
@@ -59,8 +59,7 @@ class StructureAnalysis(FrameAnalysis):
     def _found(self, position: np.ndarray, box: np.ndarray | None) -> list[tuple[int, tuple[int, ...]]]:
         atoms = self.atoms.at(self._whole(position, box))
         if has_box(box):
-            atoms.box = np.asarray(box[:3], float) if np.allclose(box[3:], 90.0) else vectors_from_angles(
-                np.asarray(box[:3], float), np.asarray(box[3:], float))
+            atoms.box = box_from_angles(*np.split(np.asarray(box, float), 2))
         pierced = ring_piercings(atoms, near_pairs(atoms))
         threaded = threaded_strands(atoms, self._place, find_duplexes(atoms, self._place))
         found = [(kind, (*one.ring, *one.bond)) for kind, several in enumerate((pierced, threaded)) for one in several]

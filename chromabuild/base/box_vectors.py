@@ -48,6 +48,11 @@ def vectors_from_angles(edges: np.ndarray, angles: np.ndarray) -> np.ndarray:
     return np.array([[a, 0, 0], [b * cos_gamma, b * sin_gamma, 0], [c * cos_beta, c * c_y, c * np.sqrt(height2)]])
 
 
+def box_from_angles(edges: np.ndarray, angles: np.ndarray) -> np.ndarray:
+    """(3,) edges where the angles are right, else (3, 3) vectors, as of ``vectors_from_angles``."""
+    return edges if np.allclose(angles, 90.0, atol=1e-3) else vectors_from_angles(edges, angles)
+
+
 def edges_and_angles(box: np.ndarray) -> np.ndarray:
     """(6,) of a box, (3,) edges or (3, 3) vectors: lengths, and alpha (b, c), beta (a, c), gamma (a, b) in degree."""
     vectors = vectors_of(box)
@@ -80,7 +85,7 @@ def box_of_frame(cell: np.ndarray) -> np.ndarray | None:
         return None
     if (np.abs(angles) <= 1).all():
         angles = np.degrees(np.arccos(angles))
-    return edges if np.allclose(angles, 90.0, atol=1e-3) else vectors_from_angles(edges, angles)
+    return box_from_angles(edges, angles)
 
 
 def lattice_steps(box: np.ndarray) -> np.ndarray:

@@ -91,10 +91,10 @@ def plan(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed:
     if settings.dynamics.tune and ranks_per_node is None and threads is None:
         job = likely_job(found, nodes, settings, build)
     cost = cost_on(job, settings, build)
-    found = [str(error) for error in obstacles(build, settings, STAGES_WITH_LIMITS, thread_count(None), parts,
-                                               Nodes.of(machine, nodes))]
-    show({**build.as_dict(), "machine": cost.as_dict(), "obstacles": found, "stale": list(stale)}, json,
-         [*build.locus_lines(), "", *cost.lines(), *(f"not there: {sentence}" for sentence in found)])
+    told = [str(error) for error in obstacles(build, settings, STAGES_WITH_LIMITS, thread_count(None), parts,
+                                              Nodes.of(found, nodes))]
+    show({**build.as_dict(), "machine": cost.as_dict(), "obstacles": told, "stale": list(stale)}, json,
+         [*build.locus_lines(), "", *cost.lines(), *(f"not there: {sentence}" for sentence in told)])
 
 
 def _plan_here(settings: "Settings", threads: int, fold: bool | None, gpu_memory: float | None, json: bool

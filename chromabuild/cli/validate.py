@@ -50,11 +50,13 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
     """
     from chromabuild.pipeline.inspect import locus_summary
     from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, Nodes
+    from chromabuild.scaling.machine import find_machine
 
     if until not in STAGES_WITH_LIMITS:
         raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(STAGES_WITH_LIMITS)}",
                                  param_hint="--until")
-    result = locus_summary(load(config, overrides, seed), threads, until, Nodes.of(machine, nodes) if machine else None)
+    there = Nodes.of(find_machine(machine), nodes) if machine else None
+    result = locus_summary(load(config, overrides, seed), threads, until, there)
     show(result, json, [*summary_lines(result), *_changes(result)])
 
 

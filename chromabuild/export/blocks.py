@@ -39,6 +39,13 @@ def term_blocks(topology: Topology, of_template: Sequence[np.ndarray], base: int
             yield (rows + offset[:, None, None]).reshape(-1, rows.shape[1])
 
 
+def distinct_rows(of_template: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """(k, m) distinct rows, ascending, of tables (n, m) of each kind of molecule, and of each table which (n,) its rows
+    are, from 0."""
+    rows, which = np.unique(np.concatenate(of_template), axis=0, return_inverse=True)
+    return rows, np.split(which.ravel(), np.cumsum([len(one) for one in of_template])[:-1])
+
+
 def total(topology: Topology, of_template: Sequence[int]) -> int:
     """The sum over all molecules of a number that each kind of molecule has."""
     return int(np.sum(np.array(of_template, dtype=np.int64)[topology.run_template] * topology.run_count))

@@ -19,7 +19,7 @@ from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber_terms import SCEE, SCNB, pair_keys, refuse_charmm_terms, scales_of_pairs
 from chromabuild.export.atom_types import AtomTypes, atom_types
-from chromabuild.export.blocks import molecule_blocks, row_blocks, total
+from chromabuild.export.blocks import distinct_rows, molecule_blocks, row_blocks, total
 from chromabuild.export.charmm_parameters import charmm_terms
 from chromabuild.export.implicit_sites import without_sites
 from chromabuild.export.lammps_input import (
@@ -76,9 +76,7 @@ class _Table:
     @classmethod
     def of(cls, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> "_Table":
         """From atoms and parameters (terms, parameters) of the terms of each kind of molecule."""
-        values, which = np.unique(np.concatenate([rows for _, rows in kinds]), axis=0, return_inverse=True)
-        ends = np.cumsum([len(rows) for _, rows in kinds])[:-1]
-        return cls(values, np.split(which.ravel(), ends), [atoms for atoms, _ in kinds])
+        return cls(*distinct_rows([rows for _, rows in kinds]), [atoms for atoms, _ in kinds])
 
 
 @dataclass(frozen=True)
@@ -123,11 +121,9 @@ def export_lammps(system: BuiltSystem, folder: Path, dynamics: DynamicsSection, 
                             "export to another program")
     used = np.unique(topology.run_template).tolist()
     heavy = masses_of_molecules(topology, factor)
-    kinds, which = np.unique(np.concatenate([np.column_stack([
-        types.of_template[t], topology.templates[t].mass, heavy[t]]) for t in used]), axis=0,
-        return_inverse=True)
-    kind = dict(zip(used, np.split(which.ravel(), np.cumsum([topology.templates[t].n_atoms for t in used])[:-1]),
-                    strict=True))
+    kinds, which = distinct_rows([np.column_stack([types.of_template[t], topology.templates[t].mass, heavy[t]])
+                                  for t in used])
+    kind = dict(zip(used, which, strict=True))
     # Types, from 1, of oxygen, hydrogen, their bond and their angle, and where the oxygen's charge is.
     water = None if site is None else (
         *(kind[site.template][:2] + 1).tolist(),

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import numpy as np
 
-from chromabuild.export.blocks import molecule_blocks, total
+from chromabuild.export.blocks import distinct_rows, molecule_blocks, total
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.groups import HEAVIEST_HYDROGEN
 
@@ -50,11 +50,8 @@ class TypedTerms:
     @classmethod
     def of(cls, kinds: Sequence[tuple[np.ndarray, np.ndarray]]) -> "TypedTerms":
         """From atoms and parameters of each kind of molecule."""
-        width = kinds[0][1].shape[1]
-        types, which = np.unique(np.concatenate([values for _, values in kinds]).reshape(-1, width), axis=0,
-                                 return_inverse=True)
-        ends = np.cumsum([len(atoms) for atoms, _ in kinds])[:-1]
-        return cls(types, [atoms.astype(np.int64) for atoms, _ in kinds], np.split(which.ravel() + 1, ends))
+        types, which = distinct_rows([values for _, values in kinds])
+        return cls(types, [atoms.astype(np.int64) for atoms, _ in kinds], [number + 1 for number in which])
 
     def _chosen(self, topology: Topology, has_hydrogen: bool) -> list[np.ndarray]:
         """Of each kind of molecule the terms with an atom of hydrogen, or those without."""

@@ -153,6 +153,12 @@ def residue_names() -> tuple[str, ...]:
     return tuple(residue_library())
 
 
+def heavy_atoms(name: str, end: str = "") -> list[str]:
+    """Heavy atoms of a library residue in order, without OXT; ``end`` is N or C at the end of a chain."""
+    entry = residue_library()[end + name]
+    return [a for a, e in zip(entry.atoms, entry.elements, strict=True) if e != "H" and a != "OXT"]
+
+
 def library_needed(residue_template: np.ndarray) -> list[ResidueTemplate]:
     """The unmodified residues, and modified ones up to the last that is among these library indices.
 

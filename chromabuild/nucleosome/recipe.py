@@ -11,7 +11,7 @@ import numpy as np
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import template_path
-from chromabuild.molecule.residues import modifications, residue_library
+from chromabuild.molecule.residues import heavy_atoms, modifications
 from chromabuild.nucleosome.homology import (
     Residue,
     build_side_chains,
@@ -223,12 +223,6 @@ class StoredHistone:
     """Both copies."""
     moved: list[tuple[int, int, Residue]]
     """(chain, index, residue) of other histones that gave way to a variant."""
-
-
-def heavy_atoms(name: str, end: str = "") -> list[str]:
-    """Heavy atoms of a library residue in order, without OXT; ``end`` is N or C at the end of a chain."""
-    entry = residue_library()[end + name]
-    return [a for a, e in zip(entry.atoms, entry.elements, strict=True) if e != "H" and a != "OXT"]
 
 
 @cache

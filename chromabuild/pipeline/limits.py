@@ -26,7 +26,7 @@ from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_s
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
-from chromabuild.scaling.machine import find_machine
+from chromabuild.scaling.machine import Machine
 from chromabuild.solvate.bricks import check_numbering
 from chromabuild.solvate.ions import check_potential, check_room_for_ions
 from chromabuild.solvate.placement import check_filling, check_room
@@ -72,10 +72,9 @@ class Nodes:
         return cls(nodes_here(), memory_here(), thread_count())
 
     @classmethod
-    def of(cls, machine: str, number: int) -> "Nodes":
-        """So many of a machine, by its name or file. Raises BadInputError for one that is not known."""
-        found = find_machine(machine)
-        return cls(number, 1e9 * found.node.memory_gb, found.node.cores, found.name)
+    def of(cls, machine: Machine, number: int) -> "Nodes":
+        """So many of a machine."""
+        return cls(number, 1e9 * machine.node.memory_gb, machine.node.cores, machine.name)
 
     def __str__(self) -> str:
         """As the subject of a sentence, with its verb."""

@@ -3,9 +3,9 @@
 import gemmi
 import numpy as np
 
+from chromabuild.molecule.residues import heavy_atoms
 from chromabuild.nucleosome.homology import BACKBONE, Residue
 from chromabuild.nucleosome.peptide import plain_name, three_letters
-from chromabuild.nucleosome.recipe import heavy_atoms
 
 STANDARD = "ACDEFGHIKLMNPQRSTVWY"
 

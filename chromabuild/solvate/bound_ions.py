@@ -66,14 +66,16 @@ def with_bound_ions(solute: Solute, section: SolvateSection, seed: int) -> tuple
     Polyamines come first, then magnesium, then its waters: each a molecule of its own. Raises BadInputError where not
     all of them find room, and for a solute that has such ions already.
     """
-    counts = wanted_ions(section, 0 if not any(getattr(section, key) for key in KEYS) else len(_phosphates(solute)))
+    if not any(getattr(section, key) for key in KEYS):
+        return solute, {}
+    phosphate = _phosphates(solute)
+    counts = wanted_ions(section, len(phosphate))
     if not counts:
         return solute, {}
     names = residue_names()
     if has_bound_ions(solute):
         raise BadInputError("the solute has ions at its phosphates already: set solvate.magnesium_hexahydrates, "
                             "spermine and spermidine to 0, or take the solute that has none")
-    phosphate = _phosphates(solute)
     position = np.asarray(solute.position[...], dtype=float)
     occupied = _Occupied(position, solute.elements() != "H")
     found: dict[str, list[np.ndarray]] = {}

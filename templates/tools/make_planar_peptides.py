@@ -15,14 +15,13 @@ import h5py
 import numpy as np
 from make_histones import as_solute, dna_of_the_path, minimised
 
-from chromabuild.molecule.residues import residue_library
+from chromabuild.molecule.residues import heavy_atoms, residue_library
 from chromabuild.nucleosome.homology import Residue, chains_of, histone_table
 from chromabuild.nucleosome.octamer import FAMILIES, Octamer
 from chromabuild.nucleosome.peptide import torsion
 from chromabuild.nucleosome.recipe import (
     OctamerRecipe,
     build_octamer,
-    heavy_atoms,
     stored_histone,
 )
 from chromabuild.sterics.atoms import Atoms
