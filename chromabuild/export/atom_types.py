@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chromabuild.export.blocks import distinct_rows
 from chromabuild.export.charmm import is_charmm
 from chromabuild.export.pair_parameters import parameters_of_types
 from chromabuild.forcefield.topology_file import Topology
@@ -59,8 +60,7 @@ def atom_types(topology: Topology) -> AtomTypes:
 
 def _of_charmm(topology: Topology) -> AtomTypes:
     templates = topology.templates
-    names, number = np.unique(np.concatenate([t.atom_class for t in templates]), return_inverse=True)
-    kinds = np.split(number.ravel(), np.cumsum([t.n_atoms for t in templates])[:-1])
+    names, kinds = distinct_rows([t.atom_class for t in templates])
     types = [name.decode() for name in names.tolist()]
     found = parameters_of_types(topology, templates, kinds, types)
     lj_type = np.zeros(len(types), dtype=np.int64)

@@ -41,8 +41,9 @@ def term_blocks(topology: Topology, of_template: Sequence[np.ndarray], base: int
 
 def distinct_rows(of_template: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
     """(k, m) distinct rows, ascending, of tables (n, m) of each kind of molecule, and of each table which (n,) its rows
-    are, from 0."""
-    rows, which = np.unique(np.concatenate(of_template), axis=0, return_inverse=True)
+    are, from 0; or the same of lists (n,)."""
+    every = np.concatenate(of_template)
+    rows, which = np.unique(every, axis=0 if every.ndim > 1 else None, return_inverse=True)
     return rows, np.split(which.ravel(), np.cumsum([len(one) for one in of_template])[:-1])
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.export.blocks import distinct_rows
 from chromabuild.export.pair_parameters import HALF_MINIMUM, TypeParameters, parameters_of_types
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
 
@@ -116,8 +117,7 @@ def parameter_text(topology: Topology, terms: Sequence[CharmmTerms]) -> str:
     """
     used = np.unique(topology.run_template)
     templates, terms = [topology.templates[t] for t in used], [terms[t] for t in used]
-    names, number = np.unique(np.concatenate([t.atom_class for t in templates]), return_inverse=True)
-    kinds = np.split(number.ravel(), np.cumsum([t.n_atoms for t in templates])[:-1])
+    names, kinds = distinct_rows([t.atom_class for t in templates])
     types = [name.decode() for name in names]
     for name in types:
         if len(name) > LONGEST_TYPE or not name or name != name.upper():
