@@ -8,9 +8,16 @@ import numpy as np
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.summary import Summary
 from chromabuild.forcefield.topology_file import Topology
-from chromabuild.quantum.cluster import Cluster
+from chromabuild.quantum.cluster import Cluster, refuse_overlaps
 from chromabuild.quantum.cluster_force_field import ClusterForceField
-from chromabuild.quantum.points import Method, box_around, compute, refuse_beyond_memory
+from chromabuild.quantum.points import (
+    Method,
+    box_around,
+    compute,
+    dispersion_of,
+    refuse_beyond_memory,
+    refuse_potentials,
+)
 from chromabuild.quantum.scan import Scan, along_axes
 
 
@@ -70,15 +77,21 @@ def run_check(topology: Topology, cluster: Cluster, scan: Scan, method: Method, 
               progress: Progress = silent) -> Check:
     """Compute all points of a scan; files of each in ``folder``.
 
-    Raises what chromaqm.run raises, with points that are done kept for the next time.
+    Raises what chromaqm.run raises, with points that are done kept for the next time; before the first of them
+    BadInputError for what would end a later one.
     """
     position = along_axes(scan)
     is_atom = np.array([element != "" for element in cluster.element])
     elements = [element for element in cluster.element if element]
     box = box_around(position[:, is_atom])
+    for value, place in zip(scan.value, position, strict=True):
+        refuse_overlaps(cluster, place, f" at a {scan.coordinate} of {value:g}")
+    refuse_potentials(method, elements)
     refuse_beyond_memory(elements, box, cluster.total_charge, method.cutoff)
-    folder.mkdir(parents=True, exist_ok=True)
+    if method.with_dispersion:
+        dispersion_of(elements, position[0, is_atom], method.functional)
     field = ClusterForceField(topology, cluster)
+    folder.mkdir(parents=True, exist_ok=True)
     points = []
     for k, value in enumerate(scan.value):
         progress(f"{scan.coordinate} {value:.2f}, {k + 1} of {len(scan.value)}")

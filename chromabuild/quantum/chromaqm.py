@@ -31,10 +31,18 @@ def run(control: Path, ranks: int = 1, threads: int = 1, launcher: str = "auto",
         output: IO[str] | None = None) -> dict[str, Any]:
     """Run chromaqm on a control file and wait for it; its lines go to ``output`` (standard output).
 
+    What it refuses, more ranks than have work among it, is refused before any of several ranks starts.
+
     Returns what it wrote to the result file that the control file names: energies in hartree, forces in hartree/bohr,
     positions in bohr; empty where none is named. ``launcher`` as of ``simulate.launcher.launched``. Raises the error
     class that fits the program's exit code, with its own sentence; NotConvergedError when the minimum was not reached.
     """
+    if ranks > 1:
+        # One process says what each rank would find out, before there are as many of them.
+        done = subprocess.run([str(executable()), "check", str(control), str(ranks)], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise _error(done.returncode, done.stderr)
     line = launched([str(executable()), "run", str(control)], ranks, threads, launcher, ("OMP_NUM_THREADS",))
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if ranks > (os.cpu_count() or 1):
@@ -48,16 +56,21 @@ def run(control: Path, ranks: int = 1, threads: int = 1, launcher: str = "auto",
             process.send_signal(_STOP)
             process.wait()
             raise
-    if process.returncode < 0:
-        raise InterruptedRunError(f"{_NAME} was stopped by signal {-process.returncode}: run it again, from its "
-                                  "restart files where it has written them")
     if process.returncode != 0:
-        classes = {error.exit_code: error for error in ChromabuildError.__subclasses__()}
-        start = f"{_NAME}: "
-        sentences = [text.removeprefix(start) for text in complaints.splitlines() if text.startswith(start)]
-        raise classes.get(process.returncode, ChromabuildError)(
-            sentences[0] if sentences else f"{_NAME} ended with code {process.returncode}: {complaints[-300:].strip()}")
+        raise _error(process.returncode, complaints)
     return _result(control)
+
+
+def _error(code: int, complaints: str) -> ChromabuildError:
+    """The error of a run that ended with this code, with the program's own sentence."""
+    if code < 0:
+        return InterruptedRunError(f"{_NAME} was stopped by signal {-code}: run it again, from its restart files where "
+                                   "it has written them")
+    classes = {error.exit_code: error for error in ChromabuildError.__subclasses__()}
+    start = f"{_NAME}: "
+    sentences = [text.removeprefix(start) for text in complaints.splitlines() if text.startswith(start)]
+    return classes.get(code, ChromabuildError)(
+        sentences[0] if sentences else f"{_NAME} ended with code {code}: {complaints[-300:].strip()}")
 
 
 def _result(control: Path) -> dict[str, Any]:

@@ -25,6 +25,8 @@ LARGEST_ODD_CHARGE = 0.4
 """Beyond so many e from a whole number, the charge of a piece cannot be told from its partial charges."""
 MOST_ATOMS = 100
 """Beyond which a plane-wave computation is no check any more but a project."""
+NEAREST = 0.4
+"""Angstrom between atoms, nearer than any bond: they would stand in one place."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,20 @@ def cut_cluster(topology: Topology, position: np.ndarray, box: np.ndarray, centr
     if len(atom) > MOST_ATOMS:
         raise BadInputError(f"{len(atom)} atoms lie within {radius:g} angstrom of the contact, more than plane waves "
                             f"are for here ({MOST_ATOMS}): give a smaller --radius")
-    return _closed(topology, from_centre, atom, bonds, is_cut, symbol, label, radius)
+    cluster = _closed(topology, from_centre, atom, bonds, is_cut, symbol, label, radius)
+    refuse_overlaps(cluster, cluster.position)
+    return cluster
+
+
+def refuse_overlaps(cluster: Cluster, position: np.ndarray, where: str = "") -> None:
+    """Raise BadInputError where two atoms at positions (n + c, 3) are nearer than any bond; ``where`` is said then."""
+    atoms = np.flatnonzero([element != "" for element in cluster.element])
+    pairs = cKDTree(position[atoms]).query_pairs(NEAREST, output_type="ndarray")
+    if len(pairs):
+        a, b = atoms[min(pairs.tolist())]
+        apart = np.linalg.norm(position[a] - position[b])
+        raise BadInputError(f"{cluster.label[a]} and {cluster.label[b]} are {apart:.2f} angstrom apart{where}: move or "
+                            "remove one in the structure, or change --scan")
 
 
 def _symbol(mass: float) -> str:

@@ -1,6 +1,8 @@
 """Energy and forces of a cluster by plane waves: one run of chromaqm a geometry, kept for the next time."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,10 +15,13 @@ from chromabuild.base.machine import memory_here
 from chromabuild.quantum import chromaqm
 
 VALENCE = {"H": 1, "C": 4, "N": 5, "O": 6, "Na": 1, "Mg": 2, "P": 5, "S": 6, "Cl": 7, "K": 1}
-"""Electrons of the built-in potentials."""
+"""Electrons of the usual potentials."""
+BUILT_IN, WITHOUT_BUILT_IN = ("H", "C", "N", "O", "Mg", "Si", "P"), "PBE"
+"""Elements of the table of chromaqm, and the functional that it has none for."""
 BYTES_A_POINT, ARRAYS_OF_STATES, KEPT_AT_MOST = 225.0, 7.0, 2048 * 2**20
 """Of chromaqm: fields and lines of transforms for a point of the grid, copies of all states in waves, and the room that
-states on the grid may take. 4.2 GB for 29 atoms where 3.8 were measured."""
+states on the grid may take. 4.2 GB for 29 atoms where 3.8 were measured. chromaqm reckons with
+the same numbers (fortran/planewave/input/memory_need.f90)."""
 MARGIN = 8.0
 """Angstrom that a box is longer than twice its cluster: room for the tails of the electrons on both sides."""
 
@@ -49,6 +54,21 @@ def upf_line(number: int, text: str) -> str:
         raise BadInputError(f"--upf {text}: there is no file {file or text}; write ELEMENT=FILE, for instance "
                             "O=O.blyp-mt.UPF")
     return f"upf{number} = {element} {Path(file).resolve()}"
+
+
+def refuse_potentials(method: Method, elements: Sequence[str]) -> None:
+    """Raise BadInputError where an element has no potential, or ``--upf`` names one twice or one that is not there."""
+    named = [line.split()[2] for line in method.potentials]
+    for element in elements:
+        if element not in named and (element not in BUILT_IN or method.functional.upper() == WITHOUT_BUILT_IN):
+            raise BadInputError(f"there is no built-in potential of {element} for {method.functional}: name a UPF file "
+                                f"of it by --upf {element}=FILE")
+    for element in named:
+        if element not in elements:
+            raise BadInputError(f"--upf {element}=...: the cluster holds no {element}, but "
+                                f"{', '.join(sorted(set(elements)))}: leave it out, or write the element as there")
+        if named.count(element) > 1:
+            raise BadInputError(f"--upf {element}=... is there {named.count(element)} times: leave one")
 
 
 def box_around(position: np.ndarray) -> np.ndarray:
@@ -85,13 +105,23 @@ def compute(folder: Path, name: str, elements: Sequence[str], position: np.ndarr
         "[SYSTEM]", "box = " + " ".join(f"{edge:.1f}" for edge in box), f"charge = {charge}", "boundary = CLUSTER",
         "[ELECTRONS]", f"cutoff = {method.cutoff:g}", f"functional = {method.functional}",
         "[MINIMIZE]", "tolerance = 1.0e-8", ""])
-    if not (result.is_file() and _holds(control, text) and _holds(places, atoms)):
+    if not (_holds(control, text) and _holds(places, atoms) and _is_done(result)):
         result.unlink(missing_ok=True)
         for path, content in ((places, atoms), (control, text)):
             with atomic_path(path) as part:
                 part.write_text(content, encoding="utf-8")
-        with open(folder / f"{name}.log", "w", encoding="utf-8") as log:
-            chromaqm.run(control, method.ranks, method.threads, output=log)
+        log = folder / f"{name}.log"
+        try:
+            with open(log, "w", encoding="utf-8") as output:
+                chromaqm.run(control, method.ranks, method.threads, output=output)
+        except BadInputError as error:
+            # The user gave options, not this control file: what is wrong with them needs no file of ours.
+            for path in (control, places, log):
+                path.unlink(missing_ok=True)
+            with suppress(OSError):  # where there are points already
+                folder.rmdir()
+                folder.parent.rmdir()
+            raise BadInputError(re.sub(rf"^{re.escape(str(control))}, line \d+: ", "", str(error))) from None
     found = chromaqm.read_result(result)
     energy = found["total"] * KCAL_PER_HARTREE
     forces = np.array(found["forces"]) * KCAL_PER_HARTREE / ANGSTROM_PER_BOHR
@@ -124,6 +154,14 @@ def dispersion_of(elements: Sequence[str], position: np.ndarray, functional: str
         raise BadInputError(f"--dispersion has no parameters for {functional}: use BLYP or PBE") from None
     found = DispersionModel(numbers, position / ANGSTROM_PER_BOHR).get_dispersion(parameters, grad=True)
     return found["energy"] * KCAL_PER_HARTREE, found["gradient"] * KCAL_PER_HARTREE / ANGSTROM_PER_BOHR
+
+
+def _is_done(result: Path) -> bool:
+    """Whether a result file is whole, and its minimum was reached."""
+    try:
+        return result.is_file() and chromaqm.read_result(result).get("converged") is True
+    except IntegrityError:
+        return False
 
 
 def _holds(path: Path, text: str) -> bool:

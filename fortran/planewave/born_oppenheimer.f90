@@ -63,8 +63,8 @@ contains
     call ks%move_ions(system)
     call self%extrapolate(ks, error)
     if (allocated(error)) return
-    call minimise(ks, system, self%coefficient, self%product, self%energy, self%tolerance, self%most_steps, silent, outcome, &
-                  error)
+    call minimise(ks, system, self%coefficient, self%product, self%energy, self%tolerance, self%most_steps, .false., &
+                  silent, outcome, error)
     if (allocated(error)) return
     if (.not. outcome%is_converged) then
       call fail(error, exit_not_converged, "the minimum was not reached in "//to_text(outcome%n_steps)//" steps at step "// &

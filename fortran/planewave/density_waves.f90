@@ -19,17 +19,19 @@ module density_waves
     !> Local potentials of species times the volume (waves, species), and of all ions.
     real(real64), allocatable, private :: local_form(:, :)
     complex(real64), allocatable, private :: v_local(:)
-    type(structure_factors_t), private :: structure
+    type(structure_factors_t) :: structure
     !> Of the ions: Ewald's kernel, charge density.
     real(real64), allocatable, private :: kernel(:)
     complex(real64), allocatable, private :: charge_waves(:)
   contains
     procedure :: create
     procedure :: move_ions
+    procedure :: take_structure
     procedure :: potential
     procedure :: gradient
     procedure :: add_divergence
     procedure :: forces
+    procedure :: field_on_structure
   end type density_waves_t
 
 contains
@@ -61,9 +63,17 @@ contains
     class(density_waves_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
     real(real64), intent(out) :: energy
+    call self%structure%move(self%sphere, system)
+    call self%take_structure(system, energy)
+  end subroutine move_ions
+
+  !> The same once the structure factors are there.
+  subroutine take_structure(self, system, energy)
+    class(density_waves_t), intent(inout) :: self
+    type(ions_t), intent(in) :: system
+    real(real64), intent(out) :: energy
     real(real64) :: part(self%sphere%n_waves)
     integer :: s
-    call self%structure%move(self%sphere, system)
     self%v_local = 0.0_real64
     self%charge_waves = 0.0_real64
     do s = 1, size(system%pseudo)
@@ -72,7 +82,7 @@ contains
     end do
     part = self%kernel*(real(self%charge_waves, real64)**2 + aimag(self%charge_waves)**2)
     energy = self%sphere%doubled(part)
-  end subroutine move_ions
+  end subroutine take_structure
 
   !> Hartree's and the local potential `v` of a density, and their energies (hartree).
   subroutine potential(self, density, v, hartree, local)
@@ -119,13 +129,21 @@ contains
     type(ions_t), intent(in) :: system
     complex(real64), intent(in) :: density(:)
     real(real64), intent(inout) :: force(:, :)
-    complex(real64), allocatable :: field(:, :)
+    complex(real64) :: field(self%sphere%n_waves, size(system%pseudo))
+    field = self%field_on_structure(system, density)
+    call self%structure%forces(self%sphere, system, field, force)
+  end subroutine forces
+
+  !> What acts on the structure factors (waves, species), as structure_factors%forces takes it.
+  function field_on_structure(self, system, density) result(field)
+    class(density_waves_t), intent(in) :: self
+    type(ions_t), intent(in) :: system
+    complex(real64), intent(in) :: density(:)
+    complex(real64) :: field(size(density), size(system%pseudo))
     integer :: s
-    allocate (field(self%sphere%n_waves, size(system%pseudo)))
     do s = 1, size(field, 2)
       field(:, s) = self%local_form(:, s)*density + 2.0_real64*system%pseudo(s)%charge*self%kernel*self%charge_waves
     end do
-    call self%structure%forces(self%sphere, system, field, force)
-  end subroutine forces
+  end function field_on_structure
 
 end module density_waves

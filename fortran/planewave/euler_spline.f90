@@ -7,8 +7,6 @@
 module euler_spline
   use base_kinds, only: real64
   use base_constants, only: pi
-  use comm_communicator, only: communicator_t
-  use sphere_transform, only: sphere_transform_t
   use wave_sphere, only: smooth_size, sphere_t
   implicit none
   private
@@ -21,8 +19,7 @@ module euler_spline
     real(real64) :: scale = 1.4_real64
   end type spline_settings_t
 
-  !> The splines about one point: their places on the mesh (order, axis), along z among the planes held here and 0 for
-  !> those of other ranks; values, and derivatives (1/bohr).
+  !> The splines about one point: their places on the mesh (order, axis), values, and derivatives (1/bohr).
   type :: support_t
     integer, allocatable :: place(:, :)
     real(real64), allocatable :: value(:, :), slope(:, :)
@@ -31,14 +28,12 @@ module euler_spline
   type :: euler_spline_t
     !> Mesh points along x, y, z.
     integer :: n(3) = 0
-    !> Between waves of the sphere and the mesh.
-    type(sphere_transform_t) :: transform
-    !> d of each wave held here.
-    real(real64), allocatable :: d(:)
     integer, private :: order = 0
     real(real64), private :: box(3) = 0.0_real64
   contains
     procedure :: create
+    procedure :: sphere_on_mesh
+    procedure :: factors
     procedure :: support_of
     procedure :: spread
     procedure :: gather
@@ -46,31 +41,42 @@ module euler_spline
 
 contains
 
-  !> Plan a mesh for the waves of a sphere. `needed`: mesh points an axis that keep them apart.
-  subroutine create(self, sphere, needed, settings, comm)
+  !> Plan a mesh for the waves of a box. `needed`: mesh points an axis that keep them apart.
+  pure subroutine create(self, box, needed, settings)
     class(euler_spline_t), intent(inout) :: self
-    type(sphere_t), intent(in) :: sphere
+    real(real64), intent(in) :: box(3)
     integer, intent(in) :: needed(3)
     type(spline_settings_t), intent(in) :: settings
-    type(communicator_t), intent(in) :: comm
-    type(sphere_t) :: on_mesh
-    real(real64), allocatable :: of_index(:)
-    integer :: axis, k
-
     self%order = settings%order
-    self%box = sphere%box
+    self%box = box
     ! A mesh narrower than a spline would meet itself.
     self%n = smooth_size(max(needed, ceiling(settings%scale*needed), settings%order))
-    call on_mesh%create(sphere%box, self%n, sphere%largest_g2, comm%n_ranks, comm%rank)
-    call self%transform%create(on_mesh, comm)
-    allocate (self%d(sphere%n_waves), source=1.0_real64)
+  end subroutine create
+
+  !> The waves of a sphere, dealt to `n_owners`, with the mesh for a grid.
+  subroutine sphere_on_mesh(self, sphere, n_owners, owner, on_mesh)
+    class(euler_spline_t), intent(in) :: self
+    type(sphere_t), intent(in) :: sphere
+    integer, intent(in) :: n_owners, owner
+    type(sphere_t), intent(out) :: on_mesh
+    call on_mesh%create(self%box, self%n, sphere%largest_g2, n_owners, owner)
+  end subroutine sphere_on_mesh
+
+  !> d of each wave held here.
+  pure function factors(self, sphere) result(d)
+    class(euler_spline_t), intent(in) :: self
+    type(sphere_t), intent(in) :: sphere
+    real(real64) :: d(sphere%n_waves)
+    real(real64), allocatable :: of_index(:)
+    integer :: axis, k
+    d = 1.0_real64
     do axis = 1, 3
       of_index = coefficients(self%order, self%n(axis))
       do k = 1, sphere%n_waves
-        self%d(k) = self%d(k)*of_index(abs(sphere%index(axis, k)) + 1)
+        d(k) = d(k)*of_index(abs(sphere%index(axis, k)) + 1)
       end do
     end do
-  end subroutine create
+  end function factors
 
   !> d(k) for k = 0 ... n/2 on a mesh of n points.
   pure function coefficients(order, n) result(d)
@@ -105,7 +111,7 @@ contains
   end subroutine b_spline
 
   !> The splines about a point (bohr).
-  function support_of(self, position) result(support)
+  pure function support_of(self, position) result(support)
     class(euler_spline_t), intent(in) :: self
     real(real64), intent(in) :: position(3)
     type(support_t) :: support
@@ -122,51 +128,53 @@ contains
         support%place(k, axis) = modulo(below + self%order/2 - k + 1, self%n(axis)) + 1
       end do
     end do
-    support%place(:, 3) = support%place(:, 3) - self%transform%first_plane
-    where (support%place(:, 3) < 1 .or. support%place(:, 3) > self%transform%n_planes) support%place(:, 3) = 0
   end function support_of
 
-  !> Add `amount` of the splines about a point to the planes of a mesh that are held here.
-  pure subroutine spread(self, support, amount, mesh)
+  !> Add `amount` of the splines about a point to some planes of a mesh, those after `first_plane`.
+  pure subroutine spread(self, support, amount, first_plane, mesh)
     class(euler_spline_t), intent(in) :: self
     type(support_t), intent(in) :: support
     real(real64), intent(in) :: amount
+    integer, intent(in) :: first_plane
     real(real64), intent(inout) :: mesh(:, :, :)
     real(real64) :: along_x(self%order)
-    integer :: y, z
+    integer :: y, z, plane
     do z = 1, self%order
-      if (support%place(z, 3) == 0) cycle
+      plane = support%place(z, 3) - first_plane
+      if (plane < 1 .or. plane > size(mesh, 3)) cycle
       do y = 1, self%order
         along_x = amount*support%value(z, 3)*support%value(y, 2)*support%value(:, 1)
-        associate (line => mesh(:, support%place(y, 2), support%place(z, 3)))
+        associate (line => mesh(:, support%place(y, 2), plane))
           line(support%place(:, 1)) = line(support%place(:, 1)) + along_x
         end associate
       end do
     end do
   end subroutine spread
 
-  !> The sum over the planes held here of the splines about a point times a mesh, and its derivatives by the place of the
-  !> point (1/bohr).
-  pure subroutine gather(self, support, mesh, value, slope)
+  !> The sum over some planes of a mesh, those after `first_plane`, of the splines about a point times the mesh, and its
+  !> derivatives by the place of the point (1/bohr).
+  pure subroutine gather(self, support, first_plane, mesh, value, slope)
     class(euler_spline_t), intent(in) :: self
     type(support_t), intent(in) :: support
+    integer, intent(in) :: first_plane
     real(real64), intent(in) :: mesh(:, :, :)
     real(real64), intent(out) :: value, slope(3)
-    real(real64) :: line(self%order), along_x, slope_x, plane(3)
-    integer :: y, z
+    real(real64) :: line(self%order), along_x, slope_x, sums(3)
+    integer :: y, z, plane
     value = 0.0_real64
     slope = 0.0_real64
     do z = 1, self%order
-      if (support%place(z, 3) == 0) cycle
-      plane = 0.0_real64
+      plane = support%place(z, 3) - first_plane
+      if (plane < 1 .or. plane > size(mesh, 3)) cycle
+      sums = 0.0_real64
       do y = 1, self%order
-        line = mesh(support%place(:, 1), support%place(y, 2), support%place(z, 3))
+        line = mesh(support%place(:, 1), support%place(y, 2), plane)
         along_x = sum(line*support%value(:, 1))
         slope_x = sum(line*support%slope(:, 1))
-        plane = plane + [slope_x*support%value(y, 2), along_x*support%slope(y, 2), along_x*support%value(y, 2)]
+        sums = sums + [slope_x*support%value(y, 2), along_x*support%slope(y, 2), along_x*support%value(y, 2)]
       end do
-      value = value + support%value(z, 3)*plane(3)
-      slope = slope + [support%value(z, 3)*plane(1:2), support%slope(z, 3)*plane(3)]
+      value = value + support%value(z, 3)*sums(3)
+      slope = slope + [support%value(z, 3)*sums(1:2), support%slope(z, 3)*sums(3)]
     end do
   end subroutine gather
 

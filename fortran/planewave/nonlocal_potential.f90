@@ -9,7 +9,9 @@ module nonlocal_potential
   use comm_communicator, only: communicator_t
   use euler_spline, only: euler_spline_t, spline_settings_t, support_t
   use ions, only: ions_t
+  use projector_couplings, only: projector_couplings_t
   use pseudopotential, only: real_harmonic
+  use sphere_transform, only: sphere_transform_t
   use state_products, only: add_rotated, overlap_here, sum_matrix
   use wave_sphere, only: sphere_t
   implicit none
@@ -21,36 +23,38 @@ module nonlocal_potential
   !> States on the mesh at a time.
   integer, parameter :: batch = 8
 
-  !> Of one species: its projectors with all magnetic quantum numbers on the waves, and their couplings (hartree).
-  type :: projectors_t
-    real(real64), allocatable :: form(:, :), coupling(:, :)
-    integer, allocatable :: l(:)
-  end type projectors_t
+  !> Of one species: its projectors on the waves (waves, projectors), without the phase of a place.
+  type :: form_t
+    real(real64), allocatable :: value(:, :)
+  end type form_t
 
   type :: nonlocal_potential_t
-    type(projectors_t), allocatable, private :: species(:)
-    !> The first projector of each atom, and the end.
-    integer, allocatable, private :: first(:)
+    type(projector_couplings_t) :: couplings
+    type(form_t), allocatable, private :: form(:)
     !> <projector|state> (projectors, states).
     real(real64), allocatable, private :: projection(:, :)
     !> Direct: projectors of all atoms (waves, projectors).
     complex(real64), allocatable, private :: projector(:, :)
-    !> Splines: about each atom, and derivatives of projections by its place (projectors, states, axis).
+    !> Splines: d of each wave and the mesh's points, what is about each atom, and derivatives of projections by its place
+    !> (projectors, states, axis).
     logical, private :: is_spline = .false.
+    real(real64), allocatable, private :: d(:)
+    real(real64), private :: n_points = 0.0_real64
     type(euler_spline_t), private :: spline
+    type(sphere_transform_t), private :: transform
     type(support_t), allocatable, private :: support(:)
     real(real64), allocatable, private :: slope(:, :, :)
   contains
     procedure :: create
+    procedure :: create_forms
     procedure :: move
     procedure :: apply
     procedure :: forces
-    procedure :: n_projectors
     procedure :: project_here
     procedure :: slope_here
     procedure :: add_here
-    procedure :: add_forces
-    procedure :: couple
+    procedure :: to_mesh
+    procedure :: add_from_mesh
     procedure, private :: project
     procedure, private :: add_spread
   end type nonlocal_potential_t
@@ -64,60 +68,61 @@ contains
     integer, intent(in) :: n_states
     type(spline_settings_t), intent(in) :: settings
     type(communicator_t), intent(in) :: comm
-    integer :: s, a
-
-    allocate (self%species(size(system%pseudo)), self%first(system%n_atoms() + 1))
-    do s = 1, size(system%pseudo)
-      call make_projectors(waves, system, s, self%species(s))
-    end do
-    self%first(1) = 1
-    do a = 1, system%n_atoms()
-      self%first(a + 1) = self%first(a) + size(self%species(system%species(a))%l)
-    end do
-    associate (n => self%first(system%n_atoms() + 1) - 1)
-      self%is_spline = settings%for_nonlocal .and. n > 0
-      allocate (self%projection(n, n_states), self%projector(waves%n_waves, merge(0, n, self%is_spline)))
+    type(sphere_t) :: on_mesh
+    call self%create_forms(waves, system, settings)
+    associate (n => self%couplings%n_projectors())
+      allocate (self%projection(n, n_states))
       if (.not. self%is_spline) return
-      ! Waves of states need half of the points that those of the density need.
-      call self%spline%create(waves, (waves%n + 1)/2, settings, comm)
+      call self%spline%sphere_on_mesh(waves, comm%n_ranks, comm%rank, on_mesh)
+      call self%transform%create(on_mesh, comm)
       allocate (self%support(system%n_atoms()), self%slope(n, n_states, 3))
     end associate
   end subroutine create
 
+  !> What acts on the waves of one part of their sphere, without what sums over parts.
+  subroutine create_forms(self, waves, system, settings)
+    class(nonlocal_potential_t), intent(inout) :: self
+    type(sphere_t), intent(in) :: waves
+    type(ions_t), intent(in) :: system
+    type(spline_settings_t), intent(in) :: settings
+    integer :: s
+    call self%couplings%create(system)
+    allocate (self%form(size(system%pseudo)))
+    do s = 1, size(system%pseudo)
+      call make_form(waves, system, s, self%couplings, self%form(s)%value)
+    end do
+    associate (n => self%couplings%n_projectors())
+      self%is_spline = settings%for_nonlocal .and. n > 0
+      allocate (self%projector(waves%n_waves, merge(0, n, self%is_spline)))
+    end associate
+    if (.not. self%is_spline) return
+    ! Waves of states need half of the points that those of the density need.
+    call self%spline%create(waves%box, (waves%n + 1)/2, settings)
+    self%d = self%spline%factors(waves)
+    self%n_points = product(real(self%spline%n, real64))
+  end subroutine create_forms
+
   !> Projectors of one species, without the phase of a place.
-  subroutine make_projectors(waves, system, s, projectors)
+  subroutine make_form(waves, system, s, couplings, form)
     type(sphere_t), intent(in) :: waves
     type(ions_t), intent(in) :: system
     integer, intent(in) :: s
-    type(projectors_t), intent(out) :: projectors
+    type(projector_couplings_t), intent(in) :: couplings
+    real(real64), allocatable, intent(out) :: form(:, :)
     real(real64), allocatable :: direction(:, :), radial(:)
-    integer, allocatable :: of(:), m_of(:)
-    integer :: k, m, i, j, axis
-
-    associate (pseudo => system%pseudo(s))
-      allocate (projectors%form(waves%n_waves, pseudo%n_functions()))
-      allocate (projectors%coupling(pseudo%n_functions(), pseudo%n_functions()), source=0.0_real64)
-      allocate (of(0), m_of(0), direction(waves%n_waves, 3))
-      do axis = 1, 3
-        direction(:, axis) = waves%g(:, axis)/sqrt(max(waves%g2, tiny(1.0_real64)))
+    integer :: k, axis
+    allocate (direction(waves%n_waves, 3))
+    do axis = 1, 3
+      direction(:, axis) = waves%g(:, axis)/sqrt(max(waves%g2, tiny(1.0_real64)))
+    end do
+    associate (of => couplings%species(s))
+      allocate (form(waves%n_waves, size(of%l)))
+      do k = 1, size(of%l)
+        if (of%m(k) == 1) radial = system%pseudo(s)%radial_form(of%radial(k), waves%g2)/sqrt(waves%volume)
+        form(:, k) = radial*real_harmonic(of%l(k), of%m(k), direction)
       end do
-      do k = 1, size(pseudo%l)
-        radial = pseudo%radial_form(k, waves%g2)/sqrt(waves%volume)
-        do m = 1, 2*pseudo%l(k) + 1
-          of = [of, k]
-          m_of = [m_of, m]
-          projectors%form(:, size(of)) = radial*real_harmonic(pseudo%l(k), m, direction)
-        end do
-      end do
-      do i = 1, size(of)
-        do j = 1, size(of)
-          if (m_of(i) == m_of(j) .and. pseudo%l(of(i)) == pseudo%l(of(j))) &
-            projectors%coupling(i, j) = pseudo%h(of(i), of(j))
-        end do
-      end do
-      projectors%l = pseudo%l(of)
     end associate
-  end subroutine make_projectors
+  end subroutine make_form
 
   !> Take notice of new positions.
   subroutine move(self, waves, system)
@@ -128,14 +133,14 @@ contains
     integer :: a, k
     if (.not. self%is_spline) allocate (phase(waves%n_waves))
     do a = 1, system%n_atoms()
-      associate (of => self%species(system%species(a)))
+      associate (of => self%couplings%species(system%species(a)), form => self%form(system%species(a))%value)
         if (size(of%l) == 0) cycle
         if (self%is_spline) then
           self%support(a) = self%spline%support_of(system%position(:, a))
         else
           call waves%phases(system%position(:, a), phase)
           do k = 1, size(of%l)
-            self%projector(:, self%first(a) + k - 1) = turn(of%l(k))*of%form(:, k)*phase
+            self%projector(:, self%couplings%first(a) + k - 1) = turn(of%l(k))*form(:, k)*phase
           end do
         end if
       end associate
@@ -158,7 +163,7 @@ contains
       call self%project_here(waves, states, self%projection)
       call sum_matrix(comm, self%projection)
     end if
-    allocate (coupled, source=self%couple(system, self%projection))
+    allocate (coupled, source=self%couplings%couple(system, self%projection))
     energy = sum(coupled*self%projection)
     if (self%is_spline) then
       call self%add_spread(system, coupled, product)
@@ -166,27 +171,6 @@ contains
       call self%add_here(coupled, product)
     end if
   end subroutine apply
-
-  !> Couplings times projections (projectors, states), atom by atom.
-  function couple(self, system, projection) result(coupled)
-    class(nonlocal_potential_t), intent(in) :: self
-    type(ions_t), intent(in) :: system
-    real(real64), intent(in) :: projection(:, :)
-    real(real64) :: coupled(size(projection, 1), size(projection, 2))
-    integer :: a
-    do a = 1, system%n_atoms()
-      associate (first => self%first(a), last => self%first(a + 1) - 1)
-        if (last >= first) &
-          coupled(first:last, :) = matmul(self%species(system%species(a))%coupling, projection(first:last, :))
-      end associate
-    end do
-  end function couple
-
-  !> Projectors of all atoms.
-  pure integer function n_projectors(self)
-    class(nonlocal_potential_t), intent(in) :: self
-    n_projectors = size(self%projection, 1)
-  end function n_projectors
 
   !> What the waves held here add to the projections (projectors, states) of some states; direct sums.
   subroutine project_here(self, waves, states, projection)
@@ -223,6 +207,33 @@ contains
     call add_rotated(self%projector, coupled, product)
   end subroutine add_here
 
+  !> Waves (waves, states) of states times projector k of species s for its mesh.
+  subroutine to_mesh(self, s, k, states, waves)
+    class(nonlocal_potential_t), intent(in) :: self
+    integer, intent(in) :: s, k
+    complex(real64), intent(in) :: states(:, :)
+    complex(real64), intent(out) :: waves(:, :)
+    integer :: b
+    !$omp parallel do
+    do b = 1, size(states, 2)
+      waves(:, b) = conjg(turn(self%couplings%species(s)%l(k)))*(self%d*self%form(s)%value(:, k))*states(:, b)
+    end do
+  end subroutine to_mesh
+
+  !> Add to `product` what has come from the mesh: the way of `to_mesh` back.
+  subroutine add_from_mesh(self, s, k, waves, product)
+    class(nonlocal_potential_t), intent(in) :: self
+    integer, intent(in) :: s, k
+    complex(real64), intent(in) :: waves(:, :)
+    complex(real64), intent(inout) :: product(:, :)
+    integer :: b
+    !$omp parallel do
+    do b = 1, size(product, 2)
+      product(:, b) = product(:, b) + &
+        self%n_points*turn(self%couplings%species(s)%l(k))*(self%d*self%form(s)%value(:, k))*waves(:, b)
+    end do
+  end subroutine add_from_mesh
+
   !> Projections and their derivatives: each state times each kind of projector on the mesh, read about the atoms.
   subroutine project(self, comm, system, states)
     class(nonlocal_potential_t), intent(inout) :: self
@@ -234,23 +245,21 @@ contains
     real(real64) :: slope(3)
     integer :: first, n, s, k, b, a, row
     associate (m => self%spline%n)
-      allocate (mesh(m(1), m(2), self%spline%transform%n_planes, batch), waves(size(states, 1), batch))
+      allocate (mesh(m(1), m(2), self%transform%n_planes, batch), waves(size(states, 1), batch))
     end associate
     do first = 1, size(states, 2), batch
       n = min(batch, size(states, 2) - first + 1)
-      do s = 1, size(self%species)
-        do k = 1, size(self%species(s)%l)
-          !$omp parallel do
-          do b = 1, n
-            waves(:, b) = conjg(turn(self%species(s)%l(k)))*(self%spline%d*self%species(s)%form(:, k))*states(:, first + b - 1)
-          end do
-          call self%spline%transform%to_grid(waves(:, :n), mesh(:, :, :, :n))
+      do s = 1, size(self%form)
+        do k = 1, size(self%form(s)%value, 2)
+          call self%to_mesh(s, k, states(:, first:first + n - 1), waves(:, :n))
+          call self%transform%to_grid(waves(:, :n), mesh(:, :, :, :n))
           !$omp parallel do private(row, b, slope)
           do a = 1, system%n_atoms()
             if (system%species(a) /= s) cycle
-            row = self%first(a) + k - 1
+            row = self%couplings%first(a) + k - 1
             do b = 1, n
-              call self%spline%gather(self%support(a), mesh(:, :, :, b), self%projection(row, first + b - 1), slope)
+              call self%spline%gather(self%support(a), self%transform%first_plane, mesh(:, :, :, b), &
+                                      self%projection(row, first + b - 1), slope)
               self%slope(row, first + b - 1, :) = slope
             end do
           end do
@@ -271,30 +280,25 @@ contains
     complex(real64), intent(inout) :: product(:, :)
     complex(real64), allocatable :: waves(:, :)
     real(real64), allocatable :: mesh(:, :, :, :)
-    real(real64) :: points
     integer :: first, n, s, k, b, a
-    points = real(self%spline%n(1), real64)*self%spline%n(2)*self%spline%n(3)
     associate (m => self%spline%n)
-      allocate (mesh(m(1), m(2), self%spline%transform%n_planes, batch), waves(size(product, 1), batch))
+      allocate (mesh(m(1), m(2), self%transform%n_planes, batch), waves(size(product, 1), batch))
     end associate
     do first = 1, size(product, 2), batch
       n = min(batch, size(product, 2) - first + 1)
-      do s = 1, size(self%species)
-        do k = 1, size(self%species(s)%l)
+      do s = 1, size(self%form)
+        do k = 1, size(self%form(s)%value, 2)
           !$omp parallel do private(a)
           do b = 1, n
             mesh(:, :, :, b) = 0.0_real64
             do a = 1, system%n_atoms()
               if (system%species(a) == s) &
-                call self%spline%spread(self%support(a), coupled(self%first(a) + k - 1, first + b - 1), mesh(:, :, :, b))
+                call self%spline%spread(self%support(a), coupled(self%couplings%first(a) + k - 1, first + b - 1), &
+                                        self%transform%first_plane, mesh(:, :, :, b))
             end do
           end do
-          call self%spline%transform%to_waves(mesh(:, :, :, :n), waves(:, :n))
-          !$omp parallel do
-          do b = 1, n
-            product(:, first + b - 1) = product(:, first + b - 1) + &
-              points*turn(self%species(s)%l(k))*(self%spline%d*self%species(s)%form(:, k))*waves(:, b)
-          end do
+          call self%transform%to_waves(mesh(:, :, :, :n), waves(:, :n))
+          call self%add_from_mesh(s, k, waves(:, :n), product(:, first:first + n - 1))
         end do
       end do
     end do
@@ -314,7 +318,7 @@ contains
     integer :: axis
 
     if (size(self%projection, 1) == 0) return
-    allocate (coupled, source=self%couple(system, self%projection))
+    allocate (coupled, source=self%couplings%couple(system, self%projection))
     allocate (change, mold=self%projection)
     do axis = 1, 3
       if (self%is_spline) then
@@ -323,20 +327,8 @@ contains
         call self%slope_here(waves, axis, states, change)
         call sum_matrix(comm, change)
       end if
-      call self%add_forces(axis, occupation, coupled*change, force)
+      call self%couplings%add_forces(axis, occupation, coupled*change, force)
     end do
   end subroutine forces
-
-  !> Add what comes from projections times their derivatives, `change` (projectors, states), along an axis.
-  pure subroutine add_forces(self, axis, occupation, change, force)
-    class(nonlocal_potential_t), intent(in) :: self
-    integer, intent(in) :: axis
-    real(real64), intent(in) :: occupation, change(:, :)
-    real(real64), intent(inout) :: force(:, :)
-    integer :: a
-    do a = 1, size(force, 2)
-      force(axis, a) = force(axis, a) - 2.0_real64*occupation*sum(change(self%first(a):self%first(a + 1) - 1, :))
-    end do
-  end subroutine add_forces
 
 end module nonlocal_potential

@@ -1,4 +1,4 @@
-!> States of least energy at given ions: preconditioned conjugate gradients of all states together.
+!> States of least energy at given ions: preconditioned conjugate gradients, or steepest descent, of all states together.
 !>
 !> Along a search direction d, which is orthogonal to the states c, they are (c + x d) S^(-1/2). The gradient G there is
 !> orthogonal to all of them, so the slope of the energy is 2 f Re tr(G^+ d S^(-1/2)) without further terms, and two
@@ -27,20 +27,21 @@ module state_minimiser
 contains
 
   !> Bring orthonormal `states` to the minimum. `product`: receives H times each; `tolerance` (hartree): end when about
-  !> so much energy can still be gained.
-  subroutine minimise(ks, system, states, product, energy, tolerance, most_steps, log, outcome, error)
+  !> so much energy can still be gained; `is_steepest`: directions forget those before.
+  subroutine minimise(ks, system, states, product, energy, tolerance, most_steps, is_steepest, log, outcome, error)
     class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(in) :: system
     complex(real64), contiguous, intent(inout) :: states(:, :), product(:, :)
     type(energies_t), intent(out) :: energy
     real(real64), intent(in) :: tolerance
     integer, intent(in) :: most_steps
+    logical, intent(in) :: is_steepest
     type(run_log_t), intent(inout) :: log
     type(outcome_t), intent(out) :: outcome
     type(error_t), allocatable, intent(out) :: error
     complex(real64), allocatable :: gradient(:, :), search(:, :), steepest(:, :), start(:, :), start_search(:, :)
     real(real64), allocatable :: precondition(:)
-    real(real64) :: measure, last_measure, mixed, step, slope, trial_slope, best
+    real(real64) :: measure, last_measure, mixed, step, slope, trial_slope, best, before
     type(energies_t) :: trial_energy
     integer :: k
 
@@ -63,6 +64,7 @@ contains
       if (outcome%is_converged .or. k == most_steps) exit
 
       ! Polak and Ribiere, from anew where it does not lead down.
+      if (is_steepest) search = 0.0_real64
       if (k > 0) search = max(0.0_real64, (measure - mixed)/last_measure)*search
       search = search - steepest
       call ks%project_out(states, search, .false.)
@@ -73,6 +75,7 @@ contains
       end if
       last_measure = measure
 
+      before = energy%total()
       start = states
       start_search = search
       call go(step)
@@ -95,6 +98,12 @@ contains
           if (allocated(error)) return
         end do
       end if
+      ! Directions that forget do not mend a step too far.
+      do while (is_steepest .and. energy%total() > before .and. step > 1.0e-4_real64)
+        step = 0.3_real64*step
+        call go(step)
+        if (allocated(error)) return
+      end do
     end do
 
   contains

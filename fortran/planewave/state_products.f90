@@ -1,9 +1,9 @@
 !> Products of states: overlaps, rotations among states, and the inverse square root of an overlap matrix.
 !>
 !> Coefficients are complex on half of the sphere; overlaps are real. In memory they are pairs of real numbers, so both
-!> products are real matrix products.
+!> products are real matrix products, of tall matrices: kernels of our own (products/) take these.
 module state_products
-  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
+  use, intrinsic :: iso_c_binding, only: c_double, c_f_pointer, c_loc, c_long, c_ptr
   use base_kinds, only: real64
   use base_error, only: error_t, exit_unstable, fail
   use comm_communicator, only: communicator_t
@@ -13,12 +13,30 @@ module state_products
   public :: overlap, overlap_here, add_rotated, add_unit, inverse_square_root, starting_scale, has_settled, sum_matrix, &
             orthonormalise, symmetric, most_cycles, singular
 
-  !> Rows of coefficients and columns that a thread takes at a time; fixed, so that sums do not depend on threads.
-  integer, parameter :: row_block = 128, column_block = 64
+  !> Rows of coefficients and columns that a thread takes at a time.
+  integer, parameter :: row_block = 1536, column_block = 48
   !> Newton-Schulz cycles before a matrix counts as singular.
   integer, parameter :: most_cycles = 80
   character(len=*), parameter :: singular = "states have become linearly dependent (no inverse square root of their "// &
     "overlap); use a shorter time step or a larger electron mass, or another seed"
+
+  interface
+    !> s(m, n) = s + a(k, m)^T b(k, n), with so many numbers between columns.
+    subroutine product_overlap(k, m, n, a, columns_a, b, columns_b, s, columns_s) bind(c)
+      import :: c_double, c_long, c_ptr
+      integer(c_long), value :: k, m, n, columns_a, columns_b, columns_s
+      type(c_ptr), value :: a, b
+      real(c_double), intent(inout) :: s(*)
+    end subroutine product_overlap
+    !> c(k, n) = c + a(k, m) x(m, n). `work`: of m (n + 80) numbers.
+    subroutine product_rotate(k, m, n, a, columns_a, x, c, columns_c, work) bind(c)
+      import :: c_double, c_long, c_ptr
+      integer(c_long), value :: k, m, n, columns_a, columns_c
+      type(c_ptr), value :: a, c
+      real(c_double), intent(in) :: x(*)
+      real(c_double), intent(inout) :: work(*)
+    end subroutine product_rotate
+  end interface
 
 contains
 
@@ -37,24 +55,20 @@ contains
     complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
     integer, intent(in) :: zero
     real(real64), intent(out) :: s(:, :)
-    real(real64), contiguous, pointer :: ra(:, :), rb(:, :)
-    real(real64), allocatable :: turned(:, :)
-    integer :: first, last, row, end_row, k, n
+    real(real64), allocatable :: part(:, :)
+    integer(c_long) :: n, m
+    integer :: first, last, k
 
     s = 0.0_real64
     n = 2*size(a, 1)
+    m = size(a, 2)
     if (n == 0 .or. size(s) == 0) return
-    call c_f_pointer(c_loc(a), ra, [n, size(a, 2)])
-    call c_f_pointer(c_loc(b), rb, [n, size(b, 2)])
-    !$omp parallel do private(last, row, end_row, turned, k)
+    !$omp parallel do private(last, part, k)
     do first = 1, size(b, 2), column_block
       last = min(first + column_block - 1, size(b, 2))
-      do row = 1, n, row_block
-        end_row = min(row + row_block - 1, n)
-        turned = transpose(ra(row:end_row, :))
-        s(:, first:last) = s(:, first:last) + matmul(turned, rb(row:end_row, first:last))
-      end do
-      s(:, first:last) = 2.0_real64*s(:, first:last)
+      part = s(:, first:last)
+      call product_overlap(n, m, int(last - first + 1, c_long), c_loc(a), n, c_loc(b(1, first)), n, part, m)
+      s(:, first:last) = 2.0_real64*part
       if (zero > 0) then
         do k = first, last
           s(:, k) = s(:, k) - real(a(zero, :), real64)*real(b(zero, k), real64)
@@ -80,16 +94,24 @@ contains
     real(real64), intent(in) :: matrix(:, :)
     complex(real64), contiguous, target, intent(inout) :: target_states(:, :)
     real(real64), contiguous, pointer :: from(:, :), to(:, :)
-    integer :: row, end_row, n
+    real(real64) :: x(size(matrix, 1), size(matrix, 2))
+    real(real64), allocatable :: work(:)
+    integer(c_long) :: n, m, row
     n = 2*size(states, 1)
-    if (n == 0 .or. size(states, 2) == 0) return
-    call c_f_pointer(c_loc(states), from, [n, size(states, 2)])
-    call c_f_pointer(c_loc(target_states), to, [n, size(target_states, 2)])
-    !$omp parallel do private(end_row)
+    m = size(states, 2)
+    if (n == 0 .or. m == 0) return
+    x = matrix
+    call c_f_pointer(c_loc(states), from, [n, m])
+    call c_f_pointer(c_loc(target_states), to, [n, size(x, 2, c_long)])
+    !$omp parallel private(work)
+    allocate (work(m*(size(x, 2) + 80)))
+    !$omp do
     do row = 1, n, row_block
-      end_row = min(row + row_block - 1, n)
-      to(row:end_row, :) = to(row:end_row, :) + matmul(from(row:end_row, :), matrix)
+      call product_rotate(min(int(row_block, c_long), n - row + 1), m, size(x, 2, c_long), c_loc(from(row, 1)), n, x, &
+                          c_loc(to(row, 1)), n, work)
     end do
+    !$omp end do
+    !$omp end parallel
   end subroutine add_rotated
 
   !> s^(-1/2) of a symmetric positive matrix by coupled Newton-Schulz cycles (three products each), to rounding. Far from

@@ -5,6 +5,7 @@ module structure_factors
   use comm_communicator, only: communicator_t
   use euler_spline, only: euler_spline_t, spline_settings_t, support_t
   use ions, only: ions_t
+  use sphere_transform, only: sphere_transform_t
   use wave_sphere, only: sphere_t
   implicit none
   private
@@ -15,6 +16,8 @@ module structure_factors
     complex(real64), allocatable :: value(:, :)
     logical, private :: is_spline = .false.
     type(euler_spline_t), private :: spline
+    type(sphere_transform_t), private :: transform
+    real(real64), allocatable, private :: d(:)
     !> About each atom.
     type(support_t), allocatable, private :: support(:)
   contains
@@ -35,10 +38,14 @@ contains
     type(ions_t), intent(in) :: system
     type(spline_settings_t), intent(in) :: settings
     type(communicator_t), intent(in) :: comm
+    type(sphere_t) :: on_mesh
     allocate (self%value(sphere%n_waves, size(system%pseudo)))
     self%is_spline = settings%for_local
     if (.not. self%is_spline) return
-    call self%spline%create(sphere, sphere%n, settings, comm)
+    call self%spline%create(sphere%box, sphere%n, settings)
+    call self%spline%sphere_on_mesh(sphere, comm%n_ranks, comm%rank, on_mesh)
+    call self%transform%create(on_mesh, comm)
+    self%d = self%spline%factors(sphere)
     allocate (self%support(system%n_atoms()))
   end subroutine create
 
@@ -76,15 +83,15 @@ contains
     real(real64), allocatable :: mesh(:, :, :, :)
     integer :: a, s
     associate (n => self%spline%n)
-      allocate (mesh(n(1), n(2), self%spline%transform%n_planes, size(self%value, 2)), source=0.0_real64)
+      allocate (mesh(n(1), n(2), self%transform%n_planes, size(self%value, 2)), source=0.0_real64)
     end associate
     do a = 1, system%n_atoms()
       self%support(a) = self%spline%support_of(system%position(:, a))
-      call self%spline%spread(self%support(a), 1.0_real64, mesh(:, :, :, system%species(a)))
+      call self%spline%spread(self%support(a), 1.0_real64, self%transform%first_plane, mesh(:, :, :, system%species(a)))
     end do
-    call self%spline%transform%to_waves(mesh, self%value)
+    call self%transform%to_waves(mesh, self%value)
     do s = 1, size(self%value, 2)
-      self%value(:, s) = product(real(self%spline%n, real64))*self%spline%d*self%value(:, s)
+      self%value(:, s) = product(real(self%spline%n, real64))*self%d*self%value(:, s)
     end do
   end subroutine spread_atoms
 
@@ -131,15 +138,15 @@ contains
     real(real64) :: value, slope(3)
     integer :: a, s
     associate (n => self%spline%n)
-      allocate (mesh(n(1), n(2), self%spline%transform%n_planes, size(field, 2)))
+      allocate (mesh(n(1), n(2), self%transform%n_planes, size(field, 2)))
     end associate
     do s = 1, size(field, 2)
-      field(:, s) = self%spline%d*field(:, s)
+      field(:, s) = self%d*field(:, s)
     end do
-    call self%spline%transform%to_grid(field, mesh)
+    call self%transform%to_grid(field, mesh)
     !$omp parallel do private(value, slope)
     do a = 1, system%n_atoms()
-      call self%spline%gather(self%support(a), mesh(:, :, :, system%species(a)), value, slope)
+      call self%spline%gather(self%support(a), self%transform%first_plane, mesh(:, :, :, system%species(a)), value, slope)
       force(:, a) = force(:, a) - slope
     end do
   end subroutine spline_forces

@@ -29,3 +29,16 @@ def test_errors_come_through(tmp_path):
     done = chromabuild("qm", "run", "none.inp", cwd=tmp_path)
     assert done.returncode == 3
     assert done.stderr == "chromabuild: none.inp: this control file cannot be opened; check the name\n"
+
+
+def test_ranks_without_work_are_refused_before_they_start(tmp_path):
+    """A grid of 24 planes: 2*int(sqrt(4*30)*6/(2 pi)) + 1 = 21, and 24 has no prime factor above 5."""
+    control = write_case(tmp_path, CASE)
+    never = "sh -c 'touch started; false {ranks} {program}'"
+    done = chromabuild("qm", "run", control.name, "--ranks", 25, "--launcher", never, cwd=tmp_path)
+    assert done.returncode == 3
+    assert done.stderr == ("chromabuild: case.inp: 25 ranks are more than the 24 that have work with 24 planes of the "
+                           "grid and 1 pairs of states; use at most so many\n")
+    assert not (tmp_path / "started").exists()
+    done = chromabuild("qm", "run", control.name, "--ranks", 24, "--launcher", never, cwd=tmp_path)
+    assert (tmp_path / "started").exists(), done.stderr

@@ -1,13 +1,15 @@
 """Fine objects that wait for messages: the energies, forces and dynamics of whole states, messages as the map's
 geometry has them, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.plane_waves import HYDROGEN, MAGNESIUM_WATER, WATER, Case, compute, rows_of_dynamics, run, write_case
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.quantum.state_map import write_objects
-from chromabuild.scaling.object_messages import messages_of_objects
+from chromabuild.scaling.object_messages import mesh_planes, messages_of_objects
 from chromabuild.scaling.placement import Decomposition, hybrid_map, prism_map, random_map, write_object_map
 from chromabuild.scaling.topology import Torus
 
@@ -17,6 +19,9 @@ PAIRS, PLANES = 2, 24
 FINE = {"layer": "OBJECTS", "sGrainSize": 2, "orthoGrainSize": 2, "numChunks": 2, "rhoRsubplanes": 3,
         "gExpandFact": 0.7, "gExpandFactRho": 1.3}
 COARSE = {"layer": "OBJECTS", "orthoGrainSize": 2, "gExpandFact": 1.2}
+SPLINES = {"ELECTRONS": {"local_sums": "SPLINE", "nonlocal_sums": "SPLINE", "spline_order": 8}}
+ALONE = {"SYSTEM": {"boundary": "CLUSTER"}}
+HYDROXIDE = Case(WATER[:2], 9.0, 25.0, "BLYP", -1, 1e-3)
 
 
 @pytest.fixture(autouse=True)
@@ -25,19 +30,23 @@ def awake(monkeypatch):
     monkeypatch.delenv("LD_PRELOAD", raising=False)
 
 
-@pytest.mark.parametrize(("case", "plan"), [
-    (SMALL, [(1, 1, COARSE), (2, 1, FINE), (3, 1, COARSE), (4, 1, FINE), (4, 1, FINE)]),
-    (Case(WATER, 6.5, 25.0, "PZ", tolerance=1e-3), [(2, 1, FINE)]),
-    (Case(MAGNESIUM_WATER, 7.0, 25.0, "PZ", tolerance=1e-2), [(3, 1, FINE)]),
-], ids=["gradient", "local", "odd"])
-def test_energies_are_those_of_whole_states(tmp_path, case, plan):
+@pytest.mark.parametrize(("case", "sections", "plan"), [
+    (SMALL, {}, [(1, 1, COARSE), (2, 1, FINE), (3, 1, COARSE), (4, 1, FINE), (4, 1, FINE)]),
+    (Case(WATER, 6.5, 25.0, "PZ", tolerance=1e-3), {}, [(2, 1, FINE)]),
+    (Case(MAGNESIUM_WATER, 7.0, 25.0, "PZ", tolerance=1e-2), {}, [(3, 1, FINE)]),
+    (replace(SMALL, tolerance=1e-3), SPLINES, [(1, 1, COARSE), (4, 1, FINE), (4, 1, FINE)]),
+    (Case(MAGNESIUM_WATER, 7.0, 25.0, "PZ", tolerance=1e-2), SPLINES, [(3, 1, FINE)]),
+    (HYDROXIDE, ALONE, [(1, 1, COARSE), (3, 1, FINE)]),
+    (HYDROXIDE, ALONE | SPLINES, [(2, 1, FINE)]),
+], ids=["gradient", "local", "odd", "splines", "odd-splines", "cluster", "cluster-splines"])
+def test_energies_are_those_of_whole_states(tmp_path, case, sections, plan):
     """Sums are rounded in another order, nothing else: 1e-10 hartree. Every sum waits for its parts and has one order,
-    so that runs on the same map have the same bits. The third case has five states."""
-    whole = compute(tmp_path, case)
+    so that runs on the same map have the same bits. Magnesium has five states, and projectors of both parities."""
+    whole = compute(tmp_path, case, **sections)
     assert whole["states"] == (5 if case.atoms is MAGNESIUM_WATER else 4)
     results = []
     for ranks, threads, grain in plan:
-        fine = compute(tmp_path, case, ranks, threads, PARALLEL=grain)
+        fine = compute(tmp_path, case, ranks, threads, PARALLEL=grain, **sections)
         results.append(fine)
         assert fine["steps"] == whole["steps"]
         for term in ("total", "kinetic", "hartree", "local", "nonlocal", "xc", "ewald"):
@@ -88,18 +97,22 @@ def maps(ranks: int):
         yield (d := Decomposition(PAIRS, PLANES, 2, 2, 1, 3, 3, 6)), prism_map(d, Torus((2, 2, 1)))
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_messages_are_those_of_the_map(tmp_path, ranks):
+@pytest.mark.parametrize(("ranks", "keys"), [(2, {}), (4, {}), (4, SPLINES["ELECTRONS"])])
+def test_messages_are_those_of_the_map(tmp_path, ranks, keys):
     """Every kind of message is sent by the ranks, and as often, as geometry has it: in each evaluation, product of
-    states and factor of a matrix; the transposes of states in buckets of five."""
+    states, factor of a matrix and sum over atoms by splines; the transposes of states in buckets of five."""
     of_evaluation = ["states_to_planes", "planes_to_states", "density_sums", "projection_sums", "projections",
-                     "potentials", "density_to_waves", "density_to_planes", "rows_to_columns", "columns_to_rows"]
+                     "potentials", "density_to_waves", "density_to_planes", "rows_to_columns", "columns_to_rows",
+                     "states_to_mesh", "mesh_to_states"]
     total = None
     for d, m in maps(ranks):
         write_object_map(tmp_path / "fine.map", d, m)
-        found = compute(tmp_path, SMALL, ranks, ELECTRONS={"mapfile": "fine.map"}, PARALLEL={"layer": "OBJECTS"})
+        found = compute(tmp_path, SMALL, ranks, ELECTRONS=keys | {"mapfile": "fine.map"}, PARALLEL={"layer": "OBJECTS"})
         total = total or found["total"]
         assert found["total"] == pytest.approx(total, abs=1e-10)
+        if keys:
+            order = keys["spline_order"]
+            d = replace(d, hartree_planes=mesh_planes(PLANES, order), nonlocal_planes=mesh_planes(PLANES // 2, order))
         once = messages_of_objects(d, m, (SMALL.box,) * 3, SMALL.cutoff, gradient=True)
         sent = {name: np.array(values) for name, values in found["sent_by_ranks"].items()}
         assert {name for name in sent if not name.endswith("_bytes")} <= once.keys()
@@ -113,6 +126,7 @@ def test_messages_are_those_of_the_map(tmp_path, ranks):
         evaluations = {times[name] for name in times if name.removesuffix("_bytes") in of_evaluation}
         assert len(evaluations) == 1 and evaluations.pop() > 3
         assert times["states_to_pairs"] == times["pairs_to_states"]
+        assert not keys or times["atoms_to_waves"] == times["waves_to_atoms"] == 1
 
 
 @pytest.mark.parametrize(("sections", "words"), [
@@ -120,8 +134,6 @@ def test_messages_are_those_of_the_map(tmp_path, ranks):
     ({"PARALLEL": {"sGrainSize": 4, "orthoGrainSize": 6}}, ["orthograinsize = 6", "divide sgrainsize = 4"]),
     ({"PARALLEL": {"gExpandFact": 1000}}, ["gexpandfact", "more sets than there are lines"]),
     ({"PARALLEL": {"rhoRsubplanes": 50}}, ["rhorsubplanes = 50", "24 rows"]),
-    ({"ELECTRONS": {"nonlocal_sums": "SPLINE"}}, ["layer = OBJECTS", "no splines"]),
-    ({"SYSTEM": {"boundary": "CLUSTER", "box": 14}}, ["layer = OBJECTS", "periodic"]),
     ({"PARALLEL": {"layer": "STATES", "numChunks": 2}}, ["numchunks = 2", "add layer = OBJECTS"]),
     ({"ELECTRONS": {"memory": 0}}, ["planes of states take", "memory"]),
     ({"ELECTRONS": {"mapfile": "none.map"}}, ["none.map", "cannot be read"]),

@@ -129,6 +129,14 @@ def test_a_run_that_is_stopped_can_go_on(tmp_path, number):
         assert f"interrupted at step {step};" in complaint
 
 
+def test_steepest_descent_finds_the_same_minimum(tmp_path):
+    """With the same preconditioner, on another way."""
+    case = Case(HYDROGEN, 6.0, 30.0, "PZ", tolerance=1e-9)
+    found = [compute(tmp_path, case, MINIMIZE={"method": name}) for name in ("CG", "SD")]
+    assert found[1]["total"] == pytest.approx(found[0]["total"], abs=2e-9)
+    assert found[1]["steps"] != found[0]["steps"]
+
+
 def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):
     done = run(tmp_path, write_case(tmp_path, DIMER, MINIMIZE={"nsteps": 3}))
     assert done.returncode == 10
@@ -153,6 +161,19 @@ def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):
     (Case(WATER, 9, 40, "PZ"), {"DYNAMICS": {"thermostat": "NOSE_HOOVER"}}, ["thermostat", "temperature above 0"]),
     (Case(WATER, 9, 40, "PZ"), {"DYNAMICS": {"method": "BORN_OPPENHEIMER", "state_energy": 1e-3}}, ["state_energy"]),
     (Case(WATER, 9, 40, "PZ"), {"INPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
+    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
+    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"xyzfile": "a"}}, ["xyzfile", "[DYNAMICS]"]),
+    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"restart_period": 5}, "DYNAMICS": {}}, ["line", "restart_period = 5"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"upf1": "O none.upf"}}, ["line 4", "upf1", "no such atom in case.xyz"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "O 6"}}, ["line 4", "gth1", "no such atom in case.xyz"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "H 1", "gth2": "H 1"}}, ["line 5", "second potential of H"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "H 1 2"}}, ["line 4", "not an element and a charge"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"SYSTEM": {"box": "6 7"}}, ["box = 6 7", "one length or three"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"MINIMIZE": {"nsteps": 3000000000}}, ["nsteps", "at most 2147483647"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"DYNAMICS": {"chain_links": 1000}}, ["chain_links", "at most 100"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"PARALLEL": {"layer": "OBJECTS", "numchunks": 1000000}}, ["numchunks", "waves"]),
+    (Case(HYDROGEN, 6, 1e9, "PZ"), {}, ["cutoff", "GB of memory", "lower it"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"ELECTRONS": {"local_sums": "SPLINE", "spline_scale": 1e9}}, ["GB of memory"]),
 ])
 def test_bad_input_ends_in_a_sentence(tmp_path, case, sections, words):
     done = run(tmp_path, write_case(tmp_path, case, **sections))
@@ -181,3 +202,27 @@ def test_help_is_a_control_file():
     wrong = systems.run("help", "ELECTRON", program="chromaqm")
     assert wrong.returncode == 2
     assert "nearest is [ELECTRONS]" in wrong.stderr
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    ("2\n\nH 1 2 3\nH 2 3 4\nH 3 4 5\n", ["line 5", "more lines than the 2 atoms", "correct the number"]),
+    ("2\n\nH 1 2 3\nH 2 3 4\n\n# the end\n", ["line 5", "more lines than the 2 atoms"]),
+    ("2000000000\n\nH 1 2 3\nH 2 3 4\n", ["line 5", "the file ends", "atom 3 of 2000000000"]),
+    ("2\n", ["line 3", "atom 1 of 2"]),
+    ("2\n\nH 1 2 3\nH / 3 4\n", ["line 4", "is not an atom"]),
+])
+def test_a_file_of_atoms_holds_what_it_counts(tmp_path, text, words):
+    control = write_case(tmp_path, DIMER)
+    (tmp_path / "case.xyz").write_text(text)
+    done = run(tmp_path, control)
+    assert done.returncode == 3
+    for word in words:
+        assert word in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_blank_lines_after_the_atoms_say_nothing(tmp_path):
+    control = write_case(tmp_path, DIMER)
+    with open(tmp_path / "case.xyz", "a") as file:
+        file.write("\n  \n")
+    assert run(tmp_path, control).returncode == 0

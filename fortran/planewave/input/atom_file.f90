@@ -25,7 +25,7 @@ contains
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: line
     character(len=8) :: word
-    integer :: unit, status, n, k
+    integer :: unit, status, n, k, n_lines, last
 
     open (newunit=unit, file=path, status="old", action="read", iostat=status)
     if (status /= 0) then
@@ -40,10 +40,36 @@ contains
       close (unit)
       return
     end if
-    call read_line(unit, line, status)
-    allocate (element(n), position(3, n))
-    do k = 1, n
+    ! Lines are counted before memory is taken for as many atoms as the first of them claims; blank ones at the end say
+    ! nothing.
+    n_lines = 1
+    last = 1
+    do
       call read_line(unit, line, status)
+      if (status /= 0) exit
+      n_lines = n_lines + 1
+      if (line /= "") last = n_lines
+    end do
+    if (last - 2 > n) then
+      call fail(error, exit_bad_input, path//", line "//to_text(n + 3)//": there are more lines than the "//to_text(n)// &
+                " atoms that line 1 counts; correct the number there, or remove what is too much (one frame alone is read)")
+      close (unit)
+      return
+    end if
+    rewind (unit)
+    call read_line(unit, line, status)
+    call read_line(unit, line, status)
+    allocate (element(max(0, min(n, n_lines - 2))), position(3, max(0, min(n, n_lines - 2))))
+    do k = 1, n
+      if (k > size(element)) then
+        call fail(error, exit_bad_input, path//", line "//to_text(k + 2)//": the file ends, and atom "//to_text(k)//" of "// &
+                  to_text(n)//" is expected; correct the number in line 1, or add what is missing")
+        exit
+      end if
+      call read_line(unit, line, status)
+      ! A slash ends the reading of a line early, and leaves the rest as it was.
+      position(:, k) = huge(position)
+      word = "none"
       if (status == 0) read (line, *, iostat=status) word, position(:, k)
       if (status /= 0) then
         call fail(error, exit_bad_input, path//", line "//to_text(k + 2)//": an element and three coordinates of atom "// &

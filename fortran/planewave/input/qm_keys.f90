@@ -53,7 +53,9 @@ module qm_keys
           "OBJECTS: in a tile of ortho; even, a divisor of sgrainsize; 0 = sgrainsize"), &
     key_t("PARALLEL", "numchunks", is_integer, "1", "", "1", "OBJECTS: parts of a set of waves for pair calculators"), &
     key_t("PARALLEL", "rhorsubplanes", is_integer, "1", "", "1", "OBJECTS: parts of a plane of the density"), &
-    key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps of conjugate gradients"), &
+    key_t("MINIMIZE", "method", is_choice, "CG", "", "CG SD", &
+          "conjugate gradients, or steepest descent; dynamics at the minimum always has the first"), &
+    key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0", "most steps"), &
     key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16", &
           "end when about so much energy can still be gained"), &
     key_t("MINIMIZE", "forces", is_choice, "YES", "", "YES NO", "compute the forces on the ions"), &

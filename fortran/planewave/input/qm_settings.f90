@@ -2,12 +2,15 @@
 module qm_settings
   use base_control_file, only: control_file_t
   use base_kinds, only: int64, real64
+  use base_control_keys, only: is_integer
+  use base_machine_memory, only: node_memory, process_memory
   use base_error, only: error_t
   use base_text, only: decimal_text, to_text
   use atom_file, only: read_atoms, standard_mass
   use atomic_units, only: bohr, dalton, time_unit
   use euler_spline, only: spline_settings_t
   use gth_reader, only: find_gth
+  use memory_need, only: bytes_of_rank
   use ions, only: ions_t, shortest_distance
   use object_map, only: grain_t
   use pseudopotential, only: pseudopotential_t
@@ -46,6 +49,7 @@ module qm_settings
     type(spline_settings_t) :: splines
     !> Minimisation.
     integer :: most_steps = 200
+    logical :: is_steepest = .false.
     real(real64) :: tolerance = 1.0e-10_real64
     logical :: wants_forces = .true.
     type(dynamics_settings_t) :: dynamics
@@ -68,6 +72,10 @@ module qm_settings
   !> second energies are not converged. Both in 1/(width of that Gaussian).
   real(real64), parameter :: least_resolution = 1.0_real64, good_resolution = 3.0_real64
 
+  !> Edges (length_unit) and links of chains beyond are slips of the hand.
+  real(real64), parameter :: longest_edge = 1.0e6_real64
+  integer, parameter :: most_links = 100
+
   !> Numbers of methods of dynamics; the first one is RATTLE.
   integer, parameter :: nonorthogonal = 2, born_oppenheimer = 3
   !> Beyond, splines are wider than the meshes that they are for.
@@ -75,16 +83,19 @@ module qm_settings
 
 contains
 
-  !> Read and check everything that a run on `n_ranks` ranks needs but its restart files.
-  subroutine read_qm_settings(path, n_ranks, settings, error)
+  !> Read and check everything that a run on `n_ranks` ranks needs but its restart files; `n_here` of them share the
+  !> memory of this machine.
+  subroutine read_qm_settings(path, n_ranks, n_here, settings, error)
     character(len=*), intent(in) :: path
-    integer, intent(in) :: n_ranks
+    integer, intent(in) :: n_ranks, n_here
     type(qm_settings_t), intent(out) :: settings
     type(error_t), allocatable, intent(out) :: error
+    character(len=*), parameter :: of_dynamics = "goes with dynamics; add a section [DYNAMICS], or leave it out"
     type(control_file_t) :: control
     real(real64) :: unit
 
     call control%read_with(keys, path, error)
+    if (.not. allocated(error)) call check_integers(control, error)
     if (.not. allocated(error)) call control%require("INPUT", "atomfile", error)
     if (.not. allocated(error)) call control%require("SYSTEM", "box", error)
     if (allocated(error)) return
@@ -96,6 +107,7 @@ contains
     settings%memory = int(control%integer("ELECTRONS", "memory"))
     settings%seed = control%integer("ELECTRONS", "iseed")
     settings%most_steps = int(control%integer("MINIMIZE", "nsteps"))
+    settings%is_steepest = control%text("MINIMIZE", "method") == "SD"
     settings%tolerance = control%real("MINIMIZE", "tolerance")
     settings%wants_forces = control%yes("MINIMIZE", "forces")
     settings%result_file = control%text("OUTPUT", "resultfile")
@@ -119,7 +131,13 @@ contains
       d%temperature = control%real("DYNAMICS", "temperature")
       d%overlap_tolerance = control%real("DYNAMICS", "overlap_tolerance")
       if (settings%restart_in /= "" .and. .not. d%is_wanted) then
-        call control%refuse("INPUT", "restartfile", "goes with dynamics; add a section [DYNAMICS], or leave it out", error)
+        call control%refuse("INPUT", "restartfile", of_dynamics, error)
+      else if (settings%restart_out /= "" .and. .not. d%is_wanted) then
+        call control%refuse("OUTPUT", "restartfile", of_dynamics, error)
+      else if (settings%xyz_file /= "" .and. .not. d%is_wanted) then
+        call control%refuse("OUTPUT", "xyzfile", of_dynamics, error)
+      else if (d%restart_period > 0 .and. settings%restart_out == "") then
+        call control%refuse("OUTPUT", "restart_period", "needs a restartfile in [OUTPUT]; name one, or leave it out", error)
       else if (d%has_thermostat .and. d%temperature <= 0.0_real64) then
         call control%refuse("DYNAMICS", "thermostat", "needs a temperature above 0; give one in [DYNAMICS]", error)
       else if (d%method == born_oppenheimer .and. d%state_energy > 0.0_real64) then
@@ -149,13 +167,15 @@ contains
     if (.not. allocated(error)) call choose_pseudopotentials(control, settings, error)
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
+    if (.not. allocated(error)) call check_memory(control, settings, n_ranks, n_here, error)
     if (.not. allocated(error)) call read_grain(control, settings, error)
+    if (.not. allocated(error)) call check_ranks(control, settings, n_ranks, error)
     if (allocated(error) .or. settings%is_fine .or. control%text("ELECTRONS", "mapfile") == "") return
     call read_state_planes(control%text("ELECTRONS", "mapfile"), (settings%n_states + 1)/2, &
                            grid_size(4.0_real64*settings%cutoff, settings%system%box(3)), n_ranks, settings%map, error)
   end subroutine read_qm_settings
 
-  !> How fine objects are, where states are in objects; refused is what those cannot do.
+  !> How fine objects are, where states are in objects; refused where they are not.
   subroutine read_grain(control, settings, error)
     type(control_file_t), intent(in) :: control
     type(qm_settings_t), intent(inout) :: settings
@@ -168,19 +188,12 @@ contains
                              int(control%integer("PARALLEL", "sgrainsize")), int(control%integer("PARALLEL", "orthograinsize")), &
                              int(control%integer("PARALLEL", "numchunks")), int(control%integer("PARALLEL", "rhorsubplanes")), &
                              control%text("ELECTRONS", "mapfile"))
-    if (.not. settings%is_fine) then
-      do k = 1, size(grains)
-        if (control%given("PARALLEL", trim(grains(k)))) call control%refuse("PARALLEL", trim(grains(k)), &
-          "is for fine objects; add layer = OBJECTS, or leave it out", error)
-        if (allocated(error)) return
-      end do
-      return
-    end if
-    if (settings%splines%for_local .or. settings%splines%for_nonlocal) then
-      call control%refuse("PARALLEL", "layer", "has no splines; use DIRECT sums in [ELECTRONS], or layer = STATES", error)
-    else if (settings%system%is_cluster) then
-      call control%refuse("PARALLEL", "layer", "is for periodic boxes; use boundary = PERIODIC, or layer = STATES", error)
-    end if
+    if (settings%is_fine) return
+    do k = 1, size(grains)
+      if (control%given("PARALLEL", trim(grains(k)))) call control%refuse("PARALLEL", trim(grains(k)), &
+        "is for fine objects; add layer = OBJECTS, or leave it out", error)
+      if (allocated(error)) return
+    end do
   end subroutine read_grain
 
   subroutine read_splines(control, splines, error)
@@ -195,6 +208,59 @@ contains
       call control%refuse("ELECTRONS", "spline_order", "is no even number from 4 to "//to_text(highest_order), error)
   end subroutine read_splines
 
+  !> Refuse whole numbers that the program does not hold.
+  subroutine check_integers(control, error)
+    type(control_file_t), intent(in) :: control
+    type(error_t), allocatable, intent(out) :: error
+    integer :: k
+    do k = 1, size(keys)
+      if (keys(k)%kind /= is_integer .or. keys(k)%name == "iseed") cycle
+      if (control%integer(trim(keys(k)%section), trim(keys(k)%name)) <= huge(k)) cycle
+      call control%refuse(trim(keys(k)%section), trim(keys(k)%name), "must be at most "//to_text(huge(k)), error)
+      return
+    end do
+    if (control%integer("DYNAMICS", "chain_links") > most_links) &
+      call control%refuse("DYNAMICS", "chain_links", "must be at most "//to_text(most_links), error)
+  end subroutine check_integers
+
+  !> Refuse what needs more memory than this machine has.
+  subroutine check_memory(control, settings, n_ranks, n_here, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(in) :: settings
+    integer, intent(in) :: n_ranks, n_here
+    type(error_t), allocatable, intent(out) :: error
+    real(real64) :: rank, there
+    rank = bytes_of_rank(settings%cutoff, settings%system%box, settings%n_states, size(settings%system%pseudo), &
+                         settings%memory, settings%splines, n_ranks)
+    there = min(node_memory(), n_here*process_memory())
+    if (n_here*rank <= there) return
+    call control%refuse("ELECTRONS", "cutoff", "needs about "//decimal_text(n_here*rank/1.0e9_real64, 1)// &
+                        " GB of memory in this box with "//to_text(settings%n_states)//" states, and there are "// &
+                        decimal_text(there/1.0e9_real64, 1)//" GB; lower it or memory in [ELECTRONS], make the box smaller, "// &
+                        "or spread ranks over more machines", error)
+  end subroutine check_memory
+
+  !> Refuse ranks that would have no part of the grid.
+  subroutine check_ranks(control, settings, n_ranks, error)
+    type(control_file_t), intent(in) :: control
+    type(qm_settings_t), intent(in) :: settings
+    integer, intent(in) :: n_ranks
+    type(error_t), allocatable, intent(out) :: error
+    integer :: planes, pairs
+    integer(int64) :: most
+    character(len=:), allocatable :: remedy
+    planes = grid_size(4.0_real64*settings%cutoff, settings%system%box(3))
+    pairs = (settings%n_states + 1)/2
+    most = planes
+    if (settings%is_fine .or. control%given("ELECTRONS", "mapfile")) most = int(planes, int64)*pairs
+    if (settings%is_fine) most = max(most, int(planes, int64)*settings%grain%subplanes)
+    if (n_ranks <= most) return
+    remedy = "use at most so many"
+    if (most == planes .and. pairs > 1) remedy = remedy//", or a mapfile that shares pairs out (chromabuild qm map)"
+    call control%refuse_file(to_text(n_ranks)//" ranks are more than the "//to_text(most)//" that have work with "// &
+                             to_text(planes)//" planes of the grid and "//to_text(pairs)//" pairs of states; "//remedy, error)
+  end subroutine check_ranks
+
   !> One edge or three, in bohr.
   subroutine read_box(control, unit, box, error)
     type(control_file_t), intent(in) :: control
@@ -204,13 +270,18 @@ contains
     character(len=:), allocatable :: text
     integer :: status
     text = control%text("SYSTEM", "box")
-    read (text, *, iostat=status) box
-    if (status /= 0) then
+    box = -1.0_real64
+    select case (n_words(text))
+    case (1)
       read (text, *, iostat=status) box(1)
       box = box(1)
-    end if
-    if (status /= 0 .or. .not. all(box > 0.0_real64)) then
-      call control%refuse("SYSTEM", "box", "is not one length or three", error)
+    case (3)
+      read (text, *, iostat=status) box
+    case default
+      status = 1
+    end select
+    if (status /= 0 .or. .not. all(box > 0.0_real64 .and. box < longest_edge)) then
+      call control%refuse("SYSTEM", "box", "is not one length or three, above 0 and below 1000000", error)
     else if (any(unit*box < shortest_edge)) then
       call control%refuse("SYSTEM", "box", "is too small: an edge has at least "//decimal_text(shortest_edge/unit, 2)//" "// &
                           control%text("INPUT", "length_unit")//", or atoms meet their own images", error)
@@ -287,7 +358,14 @@ contains
         return
       end if
       a = findloc(symbol, element, dim=1)
-      if (a == 0) cycle
+      if (a == 0) then
+        call control%refuse_numbered("INPUT", "upf", entry(k), "is for "//trim(element)//", and there is no such atom in "// &
+                                     control%text("INPUT", "atomfile")//"; leave it out, or write the element as there", error)
+        return
+      else if (pseudo(a)%is_table) then
+        call control%refuse_numbered("INPUT", "upf", entry(k), "is a second potential of "//trim(element)//"; leave one", error)
+        return
+      end if
       call read_upf(file, pseudo(a), error)
       if (allocated(error)) return
       if (pseudo(a)%element /= element) then
@@ -300,19 +378,16 @@ contains
         return
       end if
     end do
+    call check_gth(control, symbol, pseudo%is_table, error)
+    if (allocated(error)) return
     entry = control%entries("INPUT", "gth")
     do a = 1, size(symbol)
       if (pseudo(a)%is_table) cycle
       charge = 0
       do k = 1, size(entry)
         text = control%numbered("INPUT", "gth", entry(k))
-        read (text, *, iostat=status) element
-        if (status == 0 .and. element /= symbol(a)) cycle
-        if (status == 0) read (text(min(len(text) + 1, scan(text//" ", " ")):), *, iostat=status) charge
-        if (status /= 0 .or. charge < 1) then
-          call control%refuse_numbered("INPUT", "gth", entry(k), "is not an element and a charge", error)
-          return
-        end if
+        read (text, *) element
+        if (element == symbol(a)) read (text, *) element, charge
       end do
       call find_gth(control%text("INPUT", "gthfile"), symbol(a), settings%xc%family(), charge, pseudo(a), error)
       if (allocated(error)) return
@@ -323,6 +398,54 @@ contains
       call control%refuse("INPUT", "atomfile", "has an atom of "//trim(settings%element(a))//", whose mass is not known; "// &
                           "dynamics cannot be done with it", error)
   end subroutine choose_pseudopotentials
+
+  !> Refuse lines about GTH potentials that say nothing, or that no atom needs. `has_upf`: whether each element of the
+  !> system has its potential from a UPF file.
+  subroutine check_gth(control, symbol, has_upf, error)
+    type(control_file_t), intent(in) :: control
+    character(len=2), intent(in) :: symbol(:)
+    logical, intent(in) :: has_upf(:)
+    type(error_t), allocatable, intent(out) :: error
+    character(len=2) :: element
+    character(len=:), allocatable :: text, reason
+    integer, allocatable :: entry(:)
+    logical :: is_named(size(symbol))
+    integer :: a, k, charge, status
+    allocate (entry, source=control%entries("INPUT", "gth"))
+    is_named = .false.
+    do k = 1, size(entry)
+      text = control%numbered("INPUT", "gth", entry(k))
+      charge = 0
+      read (text, *, iostat=status) element, charge
+      a = findloc(symbol, element, dim=1)
+      reason = ""
+      if (status /= 0 .or. charge < 1 .or. n_words(text) /= 2) then
+        reason = "is not an element and a charge"
+      else if (a == 0) then
+        reason = "is for "//trim(element)//", and there is no such atom in "//control%text("INPUT", "atomfile")// &
+                 "; leave it out, or write the element as there"
+      else if (has_upf(a) .or. is_named(a)) then
+        reason = "is a second potential of "//trim(element)//"; leave one"
+      end if
+      if (reason /= "") then
+        call control%refuse_numbered("INPUT", "gth", entry(k), reason, error)
+        return
+      end if
+      is_named(a) = .true.
+    end do
+    if (control%given("INPUT", "gthfile") .and. all(has_upf)) call control%refuse("INPUT", "gthfile", &
+      "is not needed: all elements have UPF files; leave it out", error)
+  end subroutine check_gth
+
+  !> Words of a text, with blanks or commas between them.
+  pure integer function n_words(text)
+    character(len=*), intent(in) :: text
+    integer :: i
+    logical :: is_gap(0:len(text))
+    is_gap(0) = .true.
+    is_gap(1:) = [(index(" ,", text(i:i)) > 0, i=1, len(text))]
+    n_words = count(.not. is_gap(1:) .and. is_gap(:len(text) - 1))
+  end function n_words
 
   !> Two electrons a state; one alone has a state of its own.
   subroutine count_electrons(control, settings, error)

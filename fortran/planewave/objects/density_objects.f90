@@ -7,13 +7,14 @@
 module density_objects
   use base_kinds, only: int64, real64
   use base_random, only: philox
+  use cluster_screening, only: long_range_plane, with_short_range
   use comm_communicator, only: communicator_t
   use density_waves, only: density_waves_t
   use euler_spline, only: spline_settings_t
   use fft_layout, only: share_lower, share_upper
   use ions, only: ions_t
   use object_map, only: object_map_t
-  use object_office, only: handler_t
+  use object_office, only: handler_t, pairs_as_complex
   use stick_lines, only: backward, forward, plane_transform_t, stick_lines_t
   use wave_sphere, only: sphere_t
   use xc_functional, only: xc_t
@@ -75,6 +76,9 @@ module density_objects
     procedure :: deliver
     procedure :: perform
     procedure :: energies
+    procedure, private :: create_waves
+    procedure, private :: columns_of
+    procedure, private :: lines_to_waves
     procedure, private :: start_forward
     procedure, private :: start_back
     procedure, private :: evaluate_xc
@@ -142,13 +146,47 @@ contains
         set%set = p
         call set%waves%sphere%create(dense%box, dense%n, dense%largest_g2, map%n_rho_sets, p - 1)
         associate (n_waves => set%waves%sphere%n_waves)
-          call set%waves%create(system, spline_settings_t(), comm, spread(0.0_real64, 1, n_waves))
           allocate (set%density(n_waves, 1), set%v(n_waves, 1))
         end associate
         allocate (set%line(dense%n(3), self%lines(p)%n_lines, self%n_ways))
       end associate
     end do
+    call self%create_waves(system, comm)
   end subroutine create
+
+  !> What acts on the waves of each set here. For a cluster alone each rank makes all planes of the screening function,
+  !> once: that takes no messages.
+  subroutine create_waves(self, system, comm)
+    class(density_objects_t), target, intent(inout) :: self
+    type(ions_t), intent(in) :: system
+    type(communicator_t), intent(in) :: comm
+    complex(real64), allocatable :: plane(:, :), waves(:, :)
+    real(real64), allocatable :: screening(:)
+    integer :: k, z, l
+    if (system%is_cluster) then
+      do z = 1, merge(self%planes%n(3), 0, size(self%set) > 0)
+        plane = long_range_plane(self%set(1)%waves%sphere, z)
+        call self%planes%to_waves(plane)
+        do k = 1, size(self%set)
+          associate (lines => self%lines(self%set(k)%set))
+            self%set(k)%line(z, :, 1) = [(plane(lines%x(l), lines%y(l)), l=1, lines%n_lines)]
+          end associate
+        end do
+      end do
+    end if
+    do k = 1, size(self%set)
+      associate (set => self%set(k), sphere => self%set(k)%waves%sphere)
+        screening = spread(0.0_real64, 1, sphere%n_waves)
+        if (system%is_cluster) then
+          allocate (waves(sphere%n_waves, 1))
+          call self%lines_to_waves(k, 1, waves)
+          screening = with_short_range(sphere, waves(:, 1))
+          deallocate (waves)
+        end if
+        call set%waves%create(system, spline_settings_t(), comm, screening)
+      end associate
+    end do
+  end subroutine create_waves
 
   !> The first of n things that each of so many parts has, and the end.
   pure function starts(n, n_parts)
@@ -222,74 +260,72 @@ contains
     integer, intent(in) :: kind, index(3)
     real(real64), intent(in) :: values(:)
     class(handler_t), intent(inout) :: via
-    integer :: k, o, c, j, f, at
+    complex(real64) :: arrived(size(values)/2)
+    integer :: o, n
+    arrived = pairs_as_complex(values)
     select case (kind)
     case (to_columns)  ! part, plane; from part
       o = self%place(index(1), index(2))
       associate (part => self%part(o), first => self%row_start(index(3)), last => self%row_start(index(3) + 1) - 1)
-        at = 0
-        do f = 1, n_fields(size(values), 2*size(part%column, 2)*(last - first + 1))
-          do c = 1, size(part%column, 2)
-            do j = first, last
-              part%column(j, c, f) = cmplx(values(at + 1), values(at + 2), real64)
-              at = at + 2
-            end do
-          end do
-        end do
+        n = n_fields(size(part%column, 2)*(last - first + 1))
+        part%column(first:last, :, :n) = reshape(arrived, [last - first + 1, size(part%column, 2), n], order=[2, 1, 3])
         part%wait_columns = part%wait_columns - 1
         if (part%wait_columns == 0) call via%office%push(columns_to_lines, o)
       end associate
     case (to_rows)  ! part, plane; from part
       o = self%place(index(1), index(2))
-      associate (part => self%part(o), first => self%column_start(index(3)), last => self%column_start(index(3) + 1) - 1)
-        at = 0
-        do f = 1, n_fields(size(values), 2*size(part%row, 2)*(last - first + 1))
-          do c = first, last
-            do j = 1, size(part%row, 2)
-              part%row(self%x_of(c), j, f) = cmplx(values(at + 1), values(at + 2), real64)
-              at = at + 2
-            end do
-          end do
-        end do
+      associate (part => self%part(o), x => self%x_of(self%column_start(index(3)):self%column_start(index(3) + 1) - 1))
+        n = n_fields(size(part%row, 2)*size(x))
+        part%row(x, :, :n) = reshape(arrived, [size(x), size(part%row, 2), n], order=[2, 1, 3])
         part%wait_rows = part%wait_rows - 1
         if (part%wait_rows == 0) call via%office%push(rows_to_grid, o)
       end associate
     case (to_sets)  ! set; part, plane
       o = self%place_of_set(index(1))
       associate (set => self%set(o), line => self%crossing(index(2), index(1))%line)
-        at = 0
-        do f = 1, n_fields(size(values), 2*size(line))
-          do k = 1, size(line)
-            set%line(index(3), line(k), f) = cmplx(values(at + 1), values(at + 2), real64)
-            at = at + 2
-          end do
-        end do
+        n = n_fields(size(line))
+        set%line(index(3), line, :n) = reshape(arrived, [size(line), n])
         set%waiting = set%waiting - 1
         if (set%waiting == 0) call via%office%push(act_on_waves, o)
       end associate
     case (to_parts)  ! part, plane; from set
       o = self%place(index(1), index(2))
-      associate (part => self%part(o), lines => self%lines(index(3)), line => self%crossing(index(1), index(3))%line)
-        at = 0
-        do f = 1, n_fields(size(values), 2*size(line))
+      call take_lines(self%part(o), index(3), n_fields(size(self%crossing(index(1), index(3))%line)))
+    end select
+
+  contains
+
+    !> Complex fields in the message; a part may have nothing of them.
+    pure integer function n_fields(of_one)
+      integer, intent(in) :: of_one
+      n_fields = 0
+      if (of_one > 0) n_fields = size(arrived)/of_one
+    end function n_fields
+
+    subroutine take_lines(part, p, n)
+      type(part_t), intent(inout) :: part
+      integer, intent(in) :: p, n
+      integer :: f, k
+      associate (y => self%lines(p)%y, line => self%crossing(part%part, p)%line, column => self%columns_of(p, part%part))
+        do f = 1, n
           do k = 1, size(line)
-            c = self%column_of(lines%x(line(k))) - self%column_start(index(1)) + 1
-            part%column(lines%y(line(k)), c, f) = cmplx(values(at + 1), values(at + 2), real64)
-            at = at + 2
+            part%column(y(line(k)), column(k), f) = arrived((f - 1)*size(line) + k)
           end do
         end do
-        part%wait_lines = part%wait_lines - 1
-        if (part%wait_lines == 0) call via%office%push(lines_to_columns, o)
       end associate
-    end select
+      part%wait_lines = part%wait_lines - 1
+      if (part%wait_lines == 0) call via%office%push(lines_to_columns, self%place(part%part, part%plane))
+    end subroutine take_lines
+
   end subroutine deliver
 
-  !> Complex fields in a message; a part may have nothing of them.
-  pure integer function n_fields(n, of_one)
-    integer, intent(in) :: n, of_one
-    n_fields = 0
-    if (of_one > 0) n_fields = n/of_one
-  end function n_fields
+  !> Columns of part q in which the lines of set p are that cross it.
+  pure function columns_of(self, p, q) result(column)
+    class(density_objects_t), intent(in) :: self
+    integer, intent(in) :: p, q
+    integer, allocatable :: column(:)
+    column = self%column_of(self%lines(p)%x(self%crossing(q, p)%line)) - self%column_start(q) + 1
+  end function columns_of
 
   subroutine perform(self, what, which, via)
     class(density_objects_t), target, intent(inout) :: self
@@ -318,8 +354,7 @@ contains
     integer, intent(in) :: which
     real(real64), intent(in) :: field(:, :, :)
     class(handler_t), intent(inout) :: via
-    complex(real64), allocatable :: sent(:)
-    integer :: f, q, c, n, at
+    integer :: f, q, n
     associate (part => self%part(which))
       n = (size(field, 3) + 1)/2
       do f = 1, n
@@ -331,18 +366,9 @@ contains
         call self%planes%along_x(forward, part%row(:, :, f))
       end do
       do q = 1, self%map%n_parts
-        associate (first => self%column_start(q), last => self%column_start(q + 1) - 1, n_rows => size(part%row, 2))
-          allocate (sent(n*n_rows*(last - first + 1)))
-          at = 0
-          do f = 1, n
-            do c = first, last
-              sent(at + 1:at + n_rows) = part%row(self%x_of(c), :, f)
-              at = at + n_rows
-            end do
-          end do
+        associate (x => self%x_of(self%column_start(q):self%column_start(q + 1) - 1))
+          call via%office%post(to_columns, self%map%rho_r(q, part%plane), [q, part%plane, part%part], [part%row(x, :, :n)])
         end associate
-        call via%office%post(to_columns, self%map%rho_r(q, part%plane), [q, part%plane, part%part], sent)
-        deallocate (sent)
       end do
       part%row = 0.0_real64
     end associate
@@ -353,8 +379,7 @@ contains
     class(density_objects_t), target, intent(inout) :: self
     integer, intent(in) :: which
     class(handler_t), intent(inout) :: via
-    complex(real64), allocatable :: sent(:)
-    integer :: f, p, k, c, n, at
+    integer :: f, p, k, n
     associate (part => self%part(which))
       part%wait_columns = self%map%n_parts
       ! The first way forward has one field, the second one two.
@@ -363,19 +388,10 @@ contains
         call self%planes%along_y(forward, part%column(:, :, f))
       end do
       do p = 1, self%map%n_rho_sets
-        associate (lines => self%lines(p), line => self%crossing(part%part, p)%line)
-          allocate (sent(n*size(line)))
-          at = 0
-          do f = 1, n
-            do k = 1, size(line)
-              c = self%column_of(lines%x(line(k))) - self%column_start(part%part) + 1
-              at = at + 1
-              sent(at) = part%column(lines%y(line(k)), c, f)
-            end do
-          end do
+        associate (y => self%lines(p)%y, line => self%crossing(part%part, p)%line, column => self%columns_of(p, part%part))
+          call via%office%post(to_sets, self%map%rho_g(p), [p, part%part, part%plane], &
+                               [((part%column(y(line(k)), column(k), f), k=1, size(line)), f=1, n)])
         end associate
-        call via%office%post(to_sets, self%map%rho_g(p), [p, part%part, part%plane], sent)
-        deallocate (sent)
       end do
       part%column = 0.0_real64
     end associate
@@ -387,11 +403,11 @@ contains
     integer, intent(in) :: which
     class(handler_t), intent(inout) :: via
     complex(real64), allocatable :: field(:, :)
-    associate (set => self%set(which), lines => self%lines(self%set(which)%set))
+    associate (set => self%set(which))
       set%waiting = self%map%n_planes*self%map%n_parts
       set%n_forward = set%n_forward + 1
       if (set%n_forward == 1) then
-        call gather(1, 1, set%density)
+        call self%lines_to_waves(which, 1, set%density)
         call set%waves%potential(set%density(:, 1), set%v(:, 1), set%hartree, set%local)
         if (self%n_ways == 2) then
           allocate (field(size(set%v, 1), 3))
@@ -401,30 +417,29 @@ contains
         end if
       else
         allocate (field(size(set%v, 1), 3))
-        call gather(1, 2, field(:, 1:2))
-        call gather(2, 1, field(:, 3:3))
+        call self%lines_to_waves(which, 1, field(:, 1:2))
+        call self%lines_to_waves(which, 2, field(:, 3:3))
         call set%waves%add_divergence(field, set%v(:, 1))
       end if
       call self%start_back(which, set%v, via)
     end associate
 
-  contains
-
-    !> Waves of complex field f, which is that many real ones.
-    subroutine gather(f, n, waves)
-      integer, intent(in) :: f, n
-      complex(real64), intent(out) :: waves(:, :)
-      integer :: s
-      associate (set => self%set(which), lines => self%lines(self%set(which)%set))
-        call self%planes%along_z(forward, 0, lines%n_lines, set%line(:, :, f))
-        waves = 0.0_real64
-        do s = 1, lines%n_sticks
-          call lines%gather(s, set%line(:, :, f), waves(:, :n))
-        end do
-      end associate
-    end subroutine gather
-
   end subroutine act
+
+  !> The waves (waves, fields) of complex field f of set object k, which is one real field or two.
+  subroutine lines_to_waves(self, k, f, waves)
+    class(density_objects_t), target, intent(inout) :: self
+    integer, intent(in) :: k, f
+    complex(real64), intent(out) :: waves(:, :)
+    integer :: s
+    associate (set => self%set(k), lines => self%lines(self%set(k)%set))
+      call self%planes%along_z(forward, 0, lines%n_lines, set%line(:, :, f))
+      waves = 0.0_real64
+      do s = 1, lines%n_sticks
+        call lines%gather(s, set%line(:, :, f), waves)
+      end do
+    end associate
+  end subroutine lines_to_waves
 
   !> Fields (waves, fields) of a set on their way to the grid.
   subroutine start_back(self, which, field, via)

@@ -13,6 +13,8 @@ module functional_objects
   use nonlocal_potential, only: nonlocal_potential_t
   use object_map, only: object_map_t
   use object_office, only: handler_t
+  use projection_planes, only: projection_planes_t
+  use projector_couplings, only: projector_couplings_t
   use section_tree, only: tree_node_t
   use stick_lines, only: backward, forward, plane_transform_t, stick_lines_t
   use wave_sphere, only: sphere_t
@@ -23,11 +25,13 @@ module functional_objects
 
   !> Kinds of messages, those of the density after them.
   integer, parameter :: to_planes = 1, to_waves = 2, sum_density = 3, sum_projections = 4, spread_projections = 5
-  character(len=32), parameter :: message_names(10) = [character(len=32) :: "states_to_planes", "planes_to_states", &
+  integer, parameter :: to_mesh = 11, from_mesh = 12
+  character(len=32), parameter :: message_names(12) = [character(len=32) :: "states_to_planes", "planes_to_states", &
     "density_sums", "projection_sums", "projections", "potentials", "density_to_waves", &
-    "density_to_planes", "rows_to_columns", "columns_to_rows"]
+    "density_to_planes", "rows_to_columns", "columns_to_rows", "states_to_mesh", "mesh_to_states"]
   !> Tasks.
-  integer, parameter :: send_states = 1, plane_to_grid = 2, sum_squares = 3, plane_to_lines = 4, finish_product = 5
+  integer, parameter :: send_states = 1, plane_to_grid = 2, sum_squares = 3, plane_to_lines = 4, finish_product = 5, &
+                        read_mesh = 6, spread_mesh = 7
   !> Planes between two looks for messages.
   integer, parameter :: planes_a_turn = 4
 
@@ -56,6 +60,9 @@ module functional_objects
     type(wave_set_t), allocatable :: set(:)
     type(density_objects_t), pointer :: density => null()
     real(real64) :: kinetic = 0.0_real64, nonlocal = 0.0_real64
+    !> Projections by splines, and what couples them.
+    type(projection_planes_t), private :: mesh
+    type(projector_couplings_t), private :: couplings
     type(object_map_t), pointer, private :: map => null()
     type(stick_lines_t), allocatable, private :: lines(:)
     type(plane_transform_t), private :: planes
@@ -83,17 +90,19 @@ module functional_objects
 contains
 
   !> `waves`, `dense`: the whole spheres, dealt to all sets; `office` is open.
-  subroutine create(self, map, system, waves, dense, xc, occupation, comm)
+  subroutine create(self, map, system, waves, dense, xc, occupation, splines, comm)
     class(functional_objects_t), intent(inout) :: self
     type(object_map_t), target, intent(in) :: map
     type(ions_t), intent(in) :: system
     type(sphere_t), intent(in) :: waves, dense
     type(xc_t), intent(in) :: xc
     real(real64), intent(in) :: occupation
+    type(spline_settings_t), intent(in) :: splines
     type(communicator_t), intent(in) :: comm
     integer :: k, p, z, q, n, first
 
     self%map => map
+    call self%couplings%create(system)
     self%weight = occupation/waves%volume
     call self%planes%create(waves)
     allocate (self%density)
@@ -105,7 +114,7 @@ contains
       call self%lines(p)%create(waves, p - 1)
       if (all(map%g(p, :) /= comm%rank)) cycle
       call self%set(p)%sphere%create(waves%box, waves%n, waves%largest_g2, map%n_sets, p - 1)
-      call self%set(p)%nonlocal%create(self%set(p)%sphere, system, 0, spline_settings_t(), comm)
+      call self%set(p)%nonlocal%create_forms(self%set(p)%sphere, system, splines)
     end do
     n = 0
     first = 0
@@ -144,23 +153,35 @@ contains
           call self%density_node(q, z)%create(map%r(z, :), map%rho_r(q, z), comm%rank)
       end do
     end do
+    if (splines%for_nonlocal .and. self%couplings%n_projectors() > 0) &
+      call self%mesh%create(map, system, waves, splines, self%couplings, self%wave%set, comm)
+    ! Projections are sums over waves, or over planes of their mesh.
     do k = 1, map%n_pairs
-      if (any(map%g(:, k) == comm%rank)) call self%projection_node(k)%create(map%g(:, k), map%g(1, k), comm%rank)
+      associate (ranks => ranks_with_projections(self, k))
+        if (any(ranks == comm%rank)) call self%projection_node(k)%create(ranks, ranks(1), comm%rank)
+      end associate
     end do
+    allocate (self%projection(self%couplings%n_projectors(), 2, map%n_pairs))
   end subroutine create
 
-  !> Take notice of new positions. `energy`: this rank's part of Ewald's sum over waves (hartree).
-  subroutine move_ions(self, system, energy)
+  !> Of pair k; the first one is where their sum is made.
+  pure function ranks_with_projections(self, k) result(ranks)
+    class(functional_objects_t), intent(in) :: self
+    integer, intent(in) :: k
+    integer, allocatable :: ranks(:)
+    ranks = self%map%g(:, k)
+    if (self%mesh%n_planes > 0) ranks = self%mesh%rank(:, k)
+  end function ranks_with_projections
+
+  !> Take notice of new positions.
+  subroutine move_ions(self, system)
     class(functional_objects_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
-    real(real64), intent(out) :: energy
-    real(real64) :: part
     integer :: k
-    energy = 0.0_real64
-    do k = 1, size(self%density%set)
-      call self%density%set(k)%waves%move_ions(system, part)
-      energy = energy + part
-    end do
+    if (self%mesh%n_planes > 0) then
+      call self%mesh%move(system)
+      return
+    end if
     do k = 1, size(self%set)
       if (self%set(k)%sphere%n_waves > 0) call self%set(k)%nonlocal%move(self%set(k)%sphere, system)
     end do
@@ -173,18 +194,17 @@ contains
     type(ions_t), target, intent(in) :: system
     complex(real64), contiguous, target, intent(in) :: states(:)
     complex(real64), contiguous, target, intent(out) :: product(:)
-    integer :: k, z, q, n_projectors, rows(2)
+    integer :: k, z, q, rows(2)
 
     self%system => system
     self%states => states
     self%product => product
     self%kinetic = 0.0_real64
     self%nonlocal = 0.0_real64
-    call self%office%begin(2*size(self%wave) + 2*size(self%plane) + count(self%n_of_plane > 0) + self%density%n_tasks())
+    call self%office%begin(2*size(self%wave) + 2*size(self%plane) + count(self%n_of_plane > 0) + &
+                           self%density%n_tasks() + 2*self%mesh%n_here())
     call self%density%restart()
-    n_projectors = 0
-    if (size(self%wave) > 0) n_projectors = self%set(self%wave(1)%set)%nonlocal%n_projectors()
-    if (.not. allocated(self%projection)) allocate (self%projection(n_projectors, 2, self%map%n_pairs))
+    if (self%mesh%n_planes > 0) call self%mesh%begin(self%wave%pair, self, to_mesh, from_mesh)
     self%waiting = self%n_of_plane
     do z = 1, self%map%n_planes
       do q = 1, self%map%n_parts
@@ -205,10 +225,11 @@ contains
     end do
     do k = 1, self%map%n_pairs
       if (allocated(self%projection_node(k)%children)) &
-        call self%projection_node(k)%restart(2*n_projectors, count(self%place_of_wave(:, k) > 0))
+        call self%projection_node(k)%restart(2*self%couplings%n_projectors(), n_with_projections(self, k))
     end do
     do k = 1, size(self%wave)
-      self%wave(k)%waiting = self%map%n_planes + min(1, n_projectors)
+      self%wave(k)%waiting = self%map%n_planes + merge(self%mesh%n_planes, min(1, self%couplings%n_projectors()), &
+                                                       self%mesh%n_planes > 0)
       do z = 1, self%map%n_planes
         call self%office%expect(to_planes, self%map%r(z, self%wave(k)%pair))
       end do
@@ -217,12 +238,21 @@ contains
     call self%run()
   end subroutine evaluate
 
+  !> Parts that objects here have of the projections of pair k, those of planes of a mesh in one sum.
+  pure integer function n_with_projections(self, k)
+    class(functional_objects_t), intent(in) :: self
+    integer, intent(in) :: k
+    n_with_projections = count(self%place_of_wave(:, k) > 0)
+    if (self%mesh%n_planes > 0) n_with_projections = min(1, count(self%mesh%place(:, k) > 0))
+  end function n_with_projections
+
   subroutine deliver(self, kind, index, values)
     class(functional_objects_t), target, intent(inout) :: self
     integer, intent(in) :: kind, index(3)
     real(real64), intent(in) :: values(:)
     integer :: o, l, rows(2)
-    if (kind > density_message) then
+    logical :: is_complete
+    if (kind > density_message .and. kind < to_mesh) then
       call self%density%deliver(kind, index, values, self)
       return
     end if
@@ -265,19 +295,28 @@ contains
       end associate
     case (spread_projections)  ! pair
       call take_projections(self, index(1), values)
+    case (to_mesh)  ! pair, plane of the mesh; from set
+      o = self%mesh%place(index(2), index(1))
+      call self%mesh%receive(o, index(3), values, is_complete)
+      if (is_complete) call self%office%push(read_mesh, o)
+    case (from_mesh)  ! pair, set; from plane of the mesh
+      o = self%place_of_wave(index(2), index(1))
+      call self%mesh%receive_back(o, index(3), values)
+      call operand(self, o)
     end select
   end subroutine deliver
 
   subroutine perform(self, what, which)
     class(functional_objects_t), target, intent(inout) :: self
     integer, intent(in) :: what, which
+    logical :: is_complete
     if (what > density_task) then
       call self%density%perform(what, which, self)
       return
     end if
     select case (what)
     case (send_states)
-      call start_states(self, self%wave(which))
+      call start_states(self, which)
     case (plane_to_grid)
       call self%planes%to_grid(self%plane(which)%value)
       associate (z => self%plane(which)%plane)
@@ -289,18 +328,28 @@ contains
     case (plane_to_lines)
       call send_back(self, self%plane(which))
     case (finish_product)
-      call finish(self, self%wave(which))
+      call finish(self, which)
+    case (read_mesh)
+      call self%mesh%read_atoms(which, self%system, is_complete)
+      call self%poll()
+      if (is_complete) call sum_mesh(self, self%mesh%plane(which)%pair)
+    case (spread_mesh)
+      associate (k => self%mesh%plane(which)%pair)
+        call self%mesh%spread_atoms(which, self%system, self%couplings%couple(self%system, self%projection(:, :, k)), self, &
+                                    from_mesh)
+      end associate
+      call self%poll()
     end select
   end subroutine perform
 
   !> Phases I and IX: lines along z to planes; kinetic energy; projections.
-  subroutine start_states(self, wave)
+  subroutine start_states(self, which)
     class(functional_objects_t), target, intent(inout) :: self
-    type(wave_object_t), intent(inout) :: wave
+    integer, intent(in) :: which
     complex(real64), pointer, contiguous :: c(:, :), hc(:, :)
     real(real64), allocatable :: part(:, :)
     integer :: s, z
-    associate (set => self%set(wave%set), lines => self%lines(wave%set))
+    associate (wave => self%wave(which), set => self%set(self%wave(which)%set), lines => self%lines(self%wave(which)%set))
       c(1:wave%n_waves, 1:wave%n) => self%states(wave%first + 1:wave%first + wave%n*wave%n_waves)
       hc(1:wave%n_waves, 1:wave%n) => self%product(wave%first + 1:wave%first + wave%n*wave%n_waves)
       do s = 1, lines%n_sticks
@@ -315,8 +364,13 @@ contains
         self%kinetic = self%kinetic + 2.0_real64*sum(real(c(:, s), real64)*real(hc(:, s), real64) + &
                                                      aimag(c(:, s))*aimag(hc(:, s)))
       end do
-      if (set%nonlocal%n_projectors() == 0) return
-      allocate (part(set%nonlocal%n_projectors(), 2), source=0.0_real64)
+      if (self%couplings%n_projectors() == 0) return
+      if (self%mesh%n_planes > 0) then
+        call self%mesh%send(which, wave%pair, wave%set, set%nonlocal, c, self, to_mesh)
+        call self%poll()
+        return
+      end if
+      allocate (part(self%couplings%n_projectors(), 2), source=0.0_real64)
       call set%nonlocal%project_here(set%sphere, c, part(:, :wave%n))
       associate (node => self%projection_node(wave%pair))
         node%own = node%own + reshape(part, [size(part)])
@@ -327,12 +381,22 @@ contains
     call self%poll()
   end subroutine start_states
 
+  !> All planes of the mesh of pair k that are here have been read: their sum.
+  subroutine sum_mesh(self, k)
+    class(functional_objects_t), target, intent(inout) :: self
+    integer, intent(in) :: k
+    associate (node => self%projection_node(k))
+      node%own = reshape(self%mesh%sum_here(k), [size(node%own)])
+      node%waiting = node%waiting - 1
+    end associate
+    call pass_projections(self, k)
+  end subroutine sum_mesh
+
   !> Where a sum of projections is complete: up the tree, or from its top to all.
   subroutine pass_projections(self, k)
     class(functional_objects_t), target, intent(inout) :: self
     integer, intent(in) :: k
     real(real64), allocatable :: total(:)
-    integer :: p
     associate (node => self%projection_node(k))
       if (node%waiting > 0) return
       total = node%total()
@@ -342,9 +406,8 @@ contains
       end if
     end associate
     call take_projections(self, k, total)
-    p = findloc(self%place_of_wave(:, k) > 0, .true., dim=1)
     associate (projection => self%projection(:, :, k))
-      self%nonlocal = self%nonlocal + sum(projection*self%set(p)%nonlocal%couple(self%system, projection))
+      self%nonlocal = self%nonlocal + sum(projection*self%couplings%couple(self%system, projection))
     end associate
   end subroutine pass_projections
 
@@ -353,13 +416,19 @@ contains
     class(functional_objects_t), target, intent(inout) :: self
     integer, intent(in) :: k
     real(real64), intent(in) :: values(:)
-    integer :: child, p
+    integer :: child, p, z
     associate (node => self%projection_node(k))
       do child = 1, size(node%children)
         call self%office%post(spread_projections, node%children(child), [k, 0, 0], values)
       end do
     end associate
     self%projection(:, :, k) = reshape(values, shape(self%projection(:, :, k)))
+    if (self%mesh%n_planes > 0) then
+      do z = 1, self%mesh%n_planes
+        if (self%mesh%place(z, k) > 0) call self%office%push(spread_mesh, self%mesh%place(z, k))
+      end do
+      return
+    end if
     do p = 1, self%map%n_sets
       if (self%place_of_wave(p, k) > 0) call operand(self, self%place_of_wave(p, k))
     end do
@@ -427,21 +496,23 @@ contains
   end subroutine send_back
 
   !> All that acts on the waves of a pair is there.
-  subroutine finish(self, wave)
+  subroutine finish(self, which)
     class(functional_objects_t), target, intent(inout) :: self
-    type(wave_object_t), intent(inout) :: wave
+    integer, intent(in) :: which
     complex(real64), pointer, contiguous :: hc(:, :)
-    real(real64), allocatable :: coupled(:, :)
     integer :: s
-    associate (set => self%set(wave%set), lines => self%lines(wave%set))
+    associate (wave => self%wave(which), set => self%set(self%wave(which)%set), lines => self%lines(self%wave(which)%set))
       hc(1:wave%n_waves, 1:wave%n) => self%product(wave%first + 1:wave%first + wave%n*wave%n_waves)
       call self%planes%along_z(forward, 0, lines%n_lines, wave%line)
       do s = 1, lines%n_sticks
         call lines%gather(s, wave%line, hc)
       end do
       call self%poll()
-      coupled = set%nonlocal%couple(self%system, self%projection(:, :wave%n, wave%pair))
-      call set%nonlocal%add_here(coupled, hc)
+      if (self%mesh%n_planes > 0) then
+        call self%mesh%finish(which, wave%set, set%nonlocal, hc)
+      else
+        call set%nonlocal%add_here(self%couplings%couple(self%system, self%projection(:, :wave%n, wave%pair)), hc)
+      end if
       ! Rounding must not give the wave G = 0 of a real field an imaginary part.
       if (set%sphere%zero > 0) hc(set%sphere%zero, :) = real(hc(set%sphere%zero, :), real64)
     end associate
@@ -457,14 +528,18 @@ contains
     complex(real64), pointer, contiguous :: c(:, :)
     real(real64), allocatable :: slope(:, :)
     integer :: k, axis
+    if (self%mesh%n_planes > 0) then
+      call self%mesh%add_forces(system, self%projection, occupation, force)
+      return
+    end if
     do k = 1, size(self%wave)
       associate (wave => self%wave(k), set => self%set(self%wave(k)%set))
         c(1:wave%n_waves, 1:wave%n) => states(wave%first + 1:wave%first + wave%n*wave%n_waves)
-        allocate (slope(set%nonlocal%n_projectors(), wave%n))
+        allocate (slope(self%couplings%n_projectors(), wave%n))
         do axis = 1, 3
           call set%nonlocal%slope_here(set%sphere, axis, c, slope)
-          call set%nonlocal%add_forces(axis, occupation, &
-                                       slope*set%nonlocal%couple(system, self%projection(:, :wave%n, wave%pair)), force)
+          call self%couplings%add_forces(axis, occupation, &
+                                         slope*self%couplings%couple(system, self%projection(:, :wave%n, wave%pair)), force)
         end do
         deallocate (slope)
       end associate

@@ -6,6 +6,7 @@ module kohn_sham_objects
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: to_text
   use comm_communicator, only: communicator_t
+  use euler_spline, only: spline_settings_t
   use functional_objects, only: functional_objects_t, message_names
   use ions, only: ions_t
   use kohn_sham, only: energies_t, kohn_sham_t
@@ -14,6 +15,7 @@ module kohn_sham_objects
   use ortho_tiles, only: ortho_names
   use pair_objects, only: pair_names, pair_objects_t, round_kind_t
   use start_states, only: draw_states
+  use structure_objects, only: structure_names, structure_objects_t
   use wave_sphere, only: grid_size, sphere_t
   use xc_functional, only: xc_t
   implicit none
@@ -24,6 +26,8 @@ module kohn_sham_objects
     type(object_map_t), pointer :: map => null()
     type(functional_objects_t), pointer, private :: functional => null()
     type(pair_objects_t), pointer, private :: pairs => null()
+    !> Structure factors by splines, where they are.
+    type(structure_objects_t), pointer, private :: structure => null()
     !> The whole sphere of the density.
     type(sphere_t), private :: dense
   contains
@@ -43,13 +47,14 @@ module kohn_sham_objects
 contains
 
   !> As kohn_sham_states has it; `grain`: how fine objects are, and their map.
-  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory, grain, error)
+  subroutine create(self, comm, system, cutoff, n_states, occupation, xc, memory, splines, grain, error)
     class(kohn_sham_objects_t), intent(inout) :: self
     type(communicator_t), intent(in) :: comm
     type(ions_t), intent(in) :: system
     real(real64), intent(in) :: cutoff, occupation
     integer, intent(in) :: n_states, memory
     type(xc_t), intent(in) :: xc
+    type(spline_settings_t), intent(in) :: splines
     type(grain_t), intent(in) :: grain
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: needed
@@ -74,7 +79,13 @@ contains
     call self%functional%office%open(comm, message_names)
     call self%pairs%office%open(comm, pair_names)
     call self%pairs%ortho%office%open(comm, ortho_names)
-    call self%functional%create(self%map, system, self%waves, self%dense, xc, occupation, comm)
+    call self%functional%create(self%map, system, self%waves, self%dense, xc, occupation, splines, comm)
+    if (splines%for_local) then
+      allocate (self%structure)
+      allocate (self%structure%office)
+      call self%structure%office%open(comm, structure_names)
+      call self%structure%create(self%map, system, self%dense, splines, comm)
+    end if
     call self%pairs%create(self%map, self%waves, self%functional%wave, self%functional%place_of_wave, comm)
 
     self%n_columns = 1
@@ -120,8 +131,22 @@ contains
   subroutine move_ions(self, system)
     class(kohn_sham_objects_t), intent(inout) :: self
     type(ions_t), intent(in) :: system
-    real(real64) :: of_waves
-    call self%functional%move_ions(system, of_waves)
+    real(real64) :: of_waves, part
+    integer :: k
+    call self%functional%move_ions(system)
+    if (associated(self%structure)) call self%structure%sum_atoms(system)
+    of_waves = 0.0_real64
+    do k = 1, size(self%functional%density%set)
+      associate (waves => self%functional%density%set(k)%waves)
+        if (associated(self%structure)) then
+          waves%structure%value = self%structure%set(k)%value
+          call waves%take_structure(system, part)
+        else
+          call waves%move_ions(system, part)
+        end if
+      end associate
+      of_waves = of_waves + part
+    end do
     call self%take_coulomb(system, self%dense, of_waves)
   end subroutine move_ions
 
@@ -149,9 +174,14 @@ contains
     force = 0.0_real64
     do k = 1, size(self%functional%density%set)
       associate (set => self%functional%density%set(k))
-        call set%waves%forces(system, set%density(:, 1), force)
+        if (associated(self%structure)) then
+          self%structure%set(k)%value = set%waves%field_on_structure(system, set%density(:, 1))
+        else
+          call set%waves%forces(system, set%density(:, 1), force)
+        end if
       end associate
     end do
+    if (associated(self%structure)) call self%structure%forces(force)
     call self%functional%nonlocal_forces(system, states(:, 1), self%occupation, force)
     sums = [force]
     call self%comm%sum(sums)
@@ -216,6 +246,7 @@ contains
     class(kohn_sham_objects_t), intent(in) :: self
     type(traffic_t), allocatable :: sent(:)
     sent = [self%functional%office%sent, self%pairs%office%sent, self%pairs%ortho%office%sent]
+    if (associated(self%structure)) sent = [sent, self%structure%office%sent]
   end function traffic
 
 end module kohn_sham_objects

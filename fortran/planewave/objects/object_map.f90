@@ -37,6 +37,7 @@ module object_map
     procedure :: create
     procedure :: states_of_tile
     procedure :: block_pair
+    procedure, nopass :: mesh_ranks
     procedure, private :: set_grain
     procedure, private :: deal
     procedure, private :: read_tables
@@ -73,7 +74,7 @@ contains
                 to_text(self%n_pairs)//" pairs of states, "//to_text(self%n_planes)//" planes and "//to_text(n_ranks)// &
                 " ranks, as this run has; make a map of objects for these numbers")
     else if (mod(self%n_pairs, has(6)) /= 0 .or. mod(has(6), has(7)) /= 0 .or. has(4) > size(waves%stick) .or. &
-             has(5) > size(dense%stick) .or. has(9) > waves%n(2)) then
+             has(5) > size(dense%stick) .or. has(8) > waves%n_all .or. has(9) > waves%n(2)) then
       call fail(error, exit_bad_input, grain%map_file//": line 1 has a grain that does not fit "//to_text(n_states)// &
                 " states, "//to_text(size(waves%stick))//" lines of waves and "//to_text(waves%n(2))//" rows of a plane")
     else
@@ -116,6 +117,9 @@ contains
     else if (self%n_sets > size(waves%stick) .or. self%n_rho_sets > size(dense%stick)) then
       call fail(error, exit_bad_input, "gexpandfact or gexpandfactrho in [PARALLEL] makes more sets than there are lines of "// &
                 "waves ("//to_text(size(waves%stick))//" of states, "//to_text(size(dense%stick))//" of the density)")
+    else if (self%n_chunks > waves%n_all) then
+      call fail(error, exit_bad_input, "numchunks = "//to_text(self%n_chunks)//" in [PARALLEL] is more than the "// &
+                to_text(waves%n_all)//" waves of a state")
     else if (self%n_parts > waves%n(2)) then
       call fail(error, exit_bad_input, "rhorsubplanes = "//to_text(self%n_parts)//" in [PARALLEL] is more than the "// &
                 to_text(waves%n(2))//" rows of a plane")
@@ -209,6 +213,13 @@ contains
     range(1) = 2*self%block*(block - 1) + wide*(u - 1) + 1
     range(2) = min(range(1) + wide - 1, self%n_states)
   end function states_of_tile
+
+  !> Ranks of n planes of a mesh: each where the plane of the grid at its height is, whose ranks these are.
+  pure function mesh_ranks(ranks, n)
+    integer, intent(in) :: ranks(:), n
+    integer :: mesh_ranks(n), z
+    mesh_ranks = ranks([(1 + (z*size(ranks))/n, z=0, n - 1)])
+  end function mesh_ranks
 
   !> Number of the pair of blocks a <= b.
   pure integer function block_pair(self, a, b)

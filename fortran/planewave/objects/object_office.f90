@@ -17,7 +17,7 @@ module object_office
   use message_traffic, only: traffic_t
   implicit none
   private
-  public :: office_t, handler_t
+  public :: office_t, handler_t, pairs_as_complex
 
   !> Items in a full bucket, as the source found best.
   integer, parameter :: bucket_size = 5
@@ -177,6 +177,14 @@ contains
     buffer%n = n
     buffer%n_items = buffer%n_items + 1
   end subroutine append
+
+  !> Complex numbers as post_complex sends them.
+  pure function pairs_as_complex(values) result(numbers)
+    real(real64), intent(in) :: values(:)
+    complex(real64) :: numbers(size(values)/2)
+    integer :: k
+    numbers = [(cmplx(values(2*k - 1), values(2*k), real64), k=1, size(values)/2)]
+  end function pairs_as_complex
 
   !> Send a buffer, which is empty afterwards.
   subroutine send(self, kind, rank, buffer)

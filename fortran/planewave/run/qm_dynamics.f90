@@ -2,7 +2,7 @@
 module qm_dynamics
   use base_kinds, only: int64, real64
   use base_error, only: error_t, exit_interrupted, exit_resources, fail
-  use base_random, only: maxwell_velocity
+  use base_random, only: maxwell_velocities
   use base_stop_signal, only: catch_stop_signals, stop_signal
   use base_text, only: decimal_text, to_text
   use atomic_units, only: bohr, dalton, kelvin, time_unit
@@ -149,9 +149,8 @@ contains
     real(real64) :: drift(3)
     integer :: a
     if (temperature <= 0.0_real64) return
-    do a = 1, system%n_atoms()
-      system%velocity(:, a) = unit*maxwell_velocity(seed, int(a, int64), system%mass(a)/dalton, temperature)
-    end do
+    call maxwell_velocities(seed, [(int(a, int64), a=1, system%n_atoms())], system%mass/dalton, temperature, system%velocity)
+    system%velocity = unit*system%velocity
     drift = matmul(system%velocity, system%mass)/sum(system%mass)
     do a = 1, system%n_atoms()
       system%velocity(:, a) = system%velocity(:, a) - drift

@@ -45,7 +45,8 @@ contains
     call ks%orthonormalise(states, error)
     if (allocated(error)) return
     if (settings%restart_in == "") then
-      call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, log, outcome, error)
+      call minimise(ks, settings%system, states, product, energy, settings%tolerance, settings%most_steps, &
+                    settings%is_steepest, log, outcome, error)
       if (allocated(error)) return
     else
       outcome = outcome_t(.true., 0, 0.0_real64)
@@ -87,7 +88,7 @@ contains
     if (settings%is_fine) then
       allocate (objects)
       call objects%create(comm, settings%system, settings%cutoff, settings%n_states, settings%occupation, settings%xc, &
-                          settings%memory, settings%grain, error)
+                          settings%memory, settings%splines, settings%grain, error)
       call move_alloc(objects, ks)
     else
       allocate (states)

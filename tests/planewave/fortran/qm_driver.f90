@@ -1,6 +1,8 @@
 !> Parts of chromaqm for the tests.
 !> `qm_driver transforms`: errors of the transforms of a sphere, one `name value` a line, of all ranks.
 !> `qm_driver xc NAME` with lines `rho gamma` on standard input: f, df/drho, df/dgamma of each.
+!> `qm_driver kernels EDGE STATES REPEATS`: of states at 70 Ry in a cube (bohr), operations and processor seconds of one
+!> pass of their kernels, `name operations seconds` a line; on one rank.
 !> `qm_driver root`: error of the inverse square root of a matrix, near to the unit matrix and far from it.
 program qm_driver
   use, intrinsic :: iso_fortran_env, only: int64, real64
@@ -8,7 +10,7 @@ program qm_driver
   use comm_communicator, only: communicator_t
   use sphere_transform, only: sphere_transform_t
   use start_states, only: draw_states
-  use state_products, only: inverse_square_root, orthonormalise, overlap
+  use state_products, only: add_rotated, inverse_square_root, orthonormalise, overlap
   use wave_sphere, only: grid_size, sphere_t
   use xc_functional, only: xc_names, xc_t
   implicit none
@@ -20,6 +22,10 @@ program qm_driver
   case ("transforms")
     call comm%start()
     call check_transforms()
+    call comm%finish()
+  case ("kernels")
+    call comm%start()
+    call time_kernels()
     call comm%finish()
   case ("xc")
     call evaluate_functional()
@@ -104,6 +110,67 @@ contains
     end do
     call say("orthonormal", maxval(abs(unit)))
   end subroutine check_transforms
+
+  subroutine time_kernels()
+    real(real64), parameter :: cutoff = 70.0_real64
+    character(len=9), parameter :: names(4) = [character(len=9) :: "overlap", "rotation", "density", "potential"]
+    character(len=32) :: word
+    type(sphere_t) :: waves
+    type(sphere_transform_t) :: plan
+    complex(real64), allocatable :: c(:, :), back(:, :), none(:, :, :)
+    real(real64), allocatable :: s(:, :), density(:, :, :)
+    real(real64) :: edge, points, start, spent(4), flops(4), lines
+    integer :: n(3), n_states, repeats, k, most
+    call get_command_argument(2, word)
+    read (word, *) edge
+    call get_command_argument(3, word)
+    read (word, *) n_states
+    call get_command_argument(4, word)
+    read (word, *) repeats
+    n = grid_size(4.0_real64*cutoff, [edge, edge, edge])
+    call waves%create([edge, edge, edge], n, cutoff, 1, 0)
+    call plan%create(waves, comm)
+    allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), s(n_states, n_states), none(0, 0, 0))
+    allocate (density(n(1), n(2), n(3)), source=0.0_real64)
+    call draw_states(waves, 1_int64, 1, c)
+    back = c
+    spent = 0.0_real64
+    do k = 0, repeats
+      ! The first pass warms up.
+      if (k == 1) spent = 0.0_real64
+      call cpu_time(start)
+      call overlap(waves, comm, c, back, s)
+      call lap(start, spent(1))
+      call add_rotated(c, s/norm2(s), back)
+      call lap(start, spent(2))
+      call plan%add_density(c, 2.0_real64, density, none)
+      call lap(start, spent(3))
+      call plan%apply_potential(density/maxval(abs(density)), c, back, none)
+      call lap(start, spent(4))
+    end do
+    ! A complex transform of m points counts 5 m log2 m. Lines: along z of both halves of the sphere, along y where it
+    ! has waves, all along x; to the grid once for the density, and both ways for the potential.
+    points = product(real(n, real64))
+    most = maxval(waves%stick%x)
+    lines = 2.0_real64*size(waves%stick) - 1.0_real64
+    flops(:2) = 4.0_real64*waves%n_waves*real(n_states, real64)**2
+    flops(3) = 0.5_real64*n_states*(5.0_real64*log(real(n(1), real64))/log(2.0_real64))* &
+               (lines*n(3) + (2*most + 1)*real(n(2), real64)*n(3) + points)
+    flops(4) = 2.0_real64*flops(3)
+    do k = 1, size(names)
+      write (*, "(a,2es14.5)") trim(names(k)), flops(k), spent(k)/repeats
+    end do
+
+  end subroutine time_kernels
+
+  !> Add to `spent` the processor time since `start`, which becomes now.
+  subroutine lap(start, spent)
+    real(real64), intent(inout) :: start, spent
+    real(real64) :: now
+    call cpu_time(now)
+    spent = spent + now - start
+    start = now
+  end subroutine lap
 
   subroutine say(name, value)
     character(len=*), intent(in) :: name
