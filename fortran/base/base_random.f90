@@ -1,18 +1,22 @@
 !> Counter-based random numbers: Philox 4x32 with 10 rounds (Salmon, Moraes, Dror and Shaw, SC 2011). A number depends
 !> only on its key and counter, never on who draws it or when.
 module base_random
+  use, intrinsic :: iso_c_binding, only: c_double, c_int64_t
   use base_kinds, only: int64, real64
   use base_constants, only: acceleration_unit, boltzmann, pi
   implicit none
   private
-  public :: philox, maxwell_velocity, atom_normals, random_stream_t, keyed_uniform, replica_seed, for_thermostat, &
-            for_langevin, for_barostat, for_exchange
+  public :: philox, maxwell_velocities, atom_normals, random_stream_t, keyed_uniform, replica_seed, for_thermostat, &
+            for_langevin, for_barostat, for_exchange, atoms_together
 
   integer(int64), parameter :: mask = int(z"FFFFFFFF", int64)
   !> Sequences within a step; blocks of four numbers of one sequence are this far apart in the counter.
   integer(int64), parameter :: max_parts = 16
   !> What a number is for; 0 are the Maxwell velocities.
   integer(int64), parameter :: for_thermostat = 1, for_langevin = 2, for_barostat = 3, for_exchange = 4
+
+  !> So many atoms at once keep vectors full, and their numbers in the cache.
+  integer, parameter :: atoms_together = 256
 
   !> Numbers drawn one after another; which ones depends only on seed, purpose and step.
   type :: random_stream_t
@@ -25,6 +29,16 @@ module base_random
     procedure :: normal
     procedure :: gamma => gamma_variate
   end type random_stream_t
+
+  interface
+    !> Philox and Box and Muller's transformation for n atoms at once, in base_normals.c.
+    pure subroutine chroma_atom_normals(seed, purpose, step, n, atom, normal) bind(c)
+      import :: c_double, c_int64_t
+      integer(c_int64_t), value, intent(in) :: seed, purpose, step, n
+      integer(c_int64_t), intent(in) :: atom(n)
+      real(c_double), intent(out) :: normal(n, 3)
+    end subroutine chroma_atom_normals
+  end interface
 
 contains
 
@@ -61,15 +75,6 @@ contains
     uniforms = (real(bits, real64) + 0.5_real64)/4294967296.0_real64
   end function uniforms
 
-  !> Three standard normal numbers by Box and Muller's transformation.
-  pure function three_normals(bits) result(normals)
-    integer(int64), intent(in) :: bits(4)
-    real(real64) :: normals(3), u(4), radius(2)
-    u = uniforms(bits)
-    radius = sqrt(-2.0_real64*log(u([1, 3])))
-    normals = [radius(1)*cos(2.0_real64*pi*u(2)), radius(1)*sin(2.0_real64*pi*u(2)), radius(2)*cos(2.0_real64*pi*u(4))]
-  end function three_normals
-
   !> Counter of an atom (below 2^48) at a step: purpose, atom and step share its 128 bits.
   pure function counter_of(purpose, atom, step) result(counter)
     integer(int64), intent(in) :: purpose, atom, step
@@ -77,12 +82,13 @@ contains
     counter = [atom, ior(shiftr(atom, 32), shiftl(purpose, 16)), step, shiftr(step, 32)]
   end function counter_of
 
-  !> Three standard normal numbers of an atom for one purpose at one step.
-  pure function atom_normals(seed, purpose, atom, step) result(normals)
-    integer(int64), intent(in) :: seed, purpose, atom, step
-    real(real64) :: normals(3)
-    normals = three_normals(philox(counter_of(purpose, atom, step), [seed, shiftr(seed, 32)]))
-  end function atom_normals
+  !> Standard normal numbers (atoms, 3) of atoms (below 2^48) for one purpose at one step: the counter of an atom holds
+  !> all three, as `counter_of` puts them. The same bits on every processor.
+  pure subroutine atom_normals(seed, purpose, atom, step, normals)
+    integer(int64), intent(in) :: seed, purpose, atom(:), step
+    real(real64), intent(out) :: normals(:, :)
+    call chroma_atom_normals(seed, purpose, step, size(atom, kind=int64), atom, normals)
+  end subroutine atom_normals
 
   !> A uniform number in (0, 1) for one purpose at one step; `key` tells several apart.
   pure real(real64) function keyed_uniform(seed, purpose, key, step) result(value)
@@ -103,14 +109,24 @@ contains
     replica_seed = bits(1)
   end function replica_seed
 
-  !> Velocity (angstrom/ps) of an atom from the Maxwell distribution. `mass` in atomic mass units, `temperature` in
-  !> kelvin.
-  pure function maxwell_velocity(seed, atom, mass, temperature) result(velocity)
-    integer(int64), intent(in) :: seed, atom
-    real(real64), intent(in) :: mass, temperature
-    real(real64) :: velocity(3)
-    velocity = atom_normals(seed, 0_int64, atom, 0_int64)*sqrt(boltzmann*temperature*acceleration_unit/mass)
-  end function maxwell_velocity
+  !> Velocities (3, atoms; angstrom/ps) from the Maxwell distribution. `mass` in atomic mass units, 0 for atoms that do not
+  !> move, `temperature` in kelvin.
+  pure subroutine maxwell_velocities(seed, atom, mass, temperature, velocity)
+    integer(int64), intent(in) :: seed, atom(:)
+    real(real64), intent(in) :: mass(:), temperature
+    real(real64), intent(out) :: velocity(:, :)
+    real(real64) :: normals(atoms_together, 3)
+    integer :: first, n, i
+    velocity = 0.0_real64
+    do first = 0, size(atom) - 1, atoms_together
+      n = min(atoms_together, size(atom) - first)
+      call atom_normals(seed, 0_int64, atom(first + 1:first + n), 0_int64, normals(:n, :))
+      do i = 1, n
+        if (mass(first + i) > 0.0_real64) &
+          velocity(:, first + i) = normals(i, :)*sqrt(boltzmann*temperature*acceleration_unit/mass(first + i))
+      end do
+    end do
+  end subroutine maxwell_velocities
 
   !> Begin the numbers of one purpose at one step; `part` (0 to 15) tells apart several sequences within a step.
   pure subroutine start(self, seed, purpose, step, part)

@@ -1,9 +1,10 @@
 !> The few collective and point-to-point operations that the engine needs, so that MPI stays in this folder.
 module comm_communicator
   use mpi_f08, only: MPI_Abort, MPI_Allreduce, MPI_Barrier, MPI_Bcast, MPI_CHARACTER, MPI_Comm, MPI_COMM_WORLD, &
-                     MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Finalize, MPI_Init_thread, MPI_INTEGER, &
-                     MPI_INTEGER8, MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL8, MPI_Recv, &
-                     MPI_Reduce, MPI_Send, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
+                     MPI_Comm_free, MPI_Comm_rank, MPI_Comm_size, MPI_Comm_split, MPI_Comm_split_type, &
+                     MPI_COMM_TYPE_SHARED, MPI_Finalize, MPI_INFO_NULL, MPI_Init_thread, MPI_INTEGER, MPI_INTEGER8, &
+                     MPI_MAX, MPI_MIN, MPI_Probe, MPI_Get_count, MPI_REAL8, MPI_Recv, MPI_Reduce, &
+                     MPI_Send, MPI_Status, MPI_STATUS_IGNORE, MPI_SUM, MPI_THREAD_FUNNELED
   use base_kinds, only: int64, real64
   use base_error, only: error_t, fail
   implicit none
@@ -34,6 +35,7 @@ module comm_communicator
     procedure :: agree
     procedure :: barrier
     procedure :: is_root
+    procedure :: ranks_of_node
     procedure :: maximum
     procedure, private :: sum_real
     procedure, private :: sum_integer
@@ -109,6 +111,15 @@ contains
     self%handle = reordered
     call MPI_Comm_rank(self%handle, self%rank)
   end subroutine reorder
+
+  !> Ranks that share the memory of a machine with this one, itself among them. All ranks must call it.
+  integer function ranks_of_node(self) result(n)
+    class(communicator_t), intent(in) :: self
+    type(MPI_Comm) :: node
+    call MPI_Comm_split_type(self%handle, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, node)
+    call MPI_Comm_size(node, n)
+    call MPI_Comm_free(node)
+  end function ranks_of_node
 
   !> End MPI; all ranks of the program must call it.
   subroutine finish(self)

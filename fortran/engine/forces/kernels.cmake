@@ -26,6 +26,10 @@ set(CHROMAMD_LANES_avx2 8)
 set(CHROMAMD_LANES_avx512 16)
 set(CHROMAMD_DOUBLE_LANES 8)
 
+# Sets for which the mixed programs prune in C.
+set(pruning_sets avx2 avx512)
+set_source_files_properties(forces/pairs/prune_clusters.c PROPERTIES COMPILE_OPTIONS "-O2")
+
 # In C, with the instructions that are to be fused written so; an optimisation that unrolls more spills more registers.
 set_source_files_properties(forces/pairs/vector_loops.c PROPERTIES COMPILE_OPTIONS "-O2;-ffp-contract=off")
 
@@ -115,6 +119,10 @@ function(chromamd_add_kernels program set)
   endif()
   add_library(${library} STATIC ${CHROMAMD_KERNELS_${set}})
   target_compile_definitions(${library} PRIVATE LANES=${lanes} ${${program}_definitions})
+  if(set IN_LIST pruning_sets AND NOT "CHROMAMD_DOUBLE" IN_LIST ${program}_definitions)
+    target_sources(${library} PRIVATE forces/pairs/prune_clusters.c)
+    target_compile_definitions(${library} PRIVATE PRUNE_CLUSTERS=chroma_prune_clusters_${set})
+  endif()
   if(set STREQUAL avx2 AND NOT "CHROMAMD_DOUBLE" IN_LIST ${program}_definitions)
     target_sources(${library} PRIVATE forces/pairs/vector_loops.f90 forces/pairs/vector_loops.c)
     target_compile_definitions(${library} PRIVATE VECTOR_LOOPS)

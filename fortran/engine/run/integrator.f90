@@ -61,11 +61,13 @@ contains
     restart_name = settings%output%restart
     call coupling%init(settings)
 
-    call sim%rebuild(error)
+    if (sim%phase == phase_fresh) then
+      call start_fresh(sim, settings, timestep, error)
+    else
+      call sim%rebuild(error)
+    end if
     if (allocated(error)) return
     call log%note(sim%halo%describe())
-    if (sim%phase == phase_fresh) call start_fresh(sim, settings, timestep, error)
-    if (allocated(error)) return
     first_step = checkpoints%mark%first_step
     begin_step = sim%step
     last_step = first_step + settings%dynamics%schedule%steps
@@ -200,6 +202,8 @@ contains
     real(real64), intent(in) :: timestep
     type(error_t), allocatable, intent(out) :: error
     real(real64) :: removed
+    call sim%find_constraints(error)
+    if (allocated(error)) return
     call sim%constraints%reset_positions(sim%topology, sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%rounding)
     call sim%rebuild(error)
     if (allocated(error)) return

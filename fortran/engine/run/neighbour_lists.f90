@@ -75,6 +75,7 @@ module neighbour_lists
     procedure :: choose_reach
     procedure :: prepare_tolerance
     procedure :: rebuild
+    procedure :: find_constraints
     procedure :: renew
     procedure :: is_due
     procedure :: largest_displacement
@@ -168,13 +169,33 @@ contains
     type(force_field_t), intent(inout) :: field
     type(constraints_t), intent(inout) :: constraints
     type(error_t), allocatable, intent(out) :: error
-    if (self%balance%is_on) then
-      call state%grid%space_evenly()
-      call field%follow_borders(state)
-      self%balance%may_move = .true.
-    end if
+    call space_evenly(self, state, field)
     call self%hand_over(state, field, constraints, error)
   end subroutine rebuild
+
+  !> Bring atoms to their owners and find their constraints. There are no lists: `rebuild` makes them when the atoms are
+  !> where the constraints want them.
+  subroutine find_constraints(self, state, field, constraints, error)
+    class(neighbour_lists_t), intent(inout) :: self
+    type(system_state_t), intent(inout) :: state
+    type(force_field_t), intent(inout) :: field
+    type(constraints_t), intent(inout) :: constraints
+    type(error_t), allocatable, intent(out) :: error
+    call space_evenly(self, state, field)
+    call bring_home(self, state, field, constraints, error)
+    if (.not. allocated(error)) call constraints%assign(state%topology, state%atoms)
+  end subroutine find_constraints
+
+  !> Borders back to even distances, from where the work of the lists may move them.
+  subroutine space_evenly(self, state, field)
+    type(neighbour_lists_t), intent(inout) :: self
+    type(system_state_t), intent(inout) :: state
+    type(force_field_t), intent(inout) :: field
+    if (.not. self%balance%is_on) return
+    call state%grid%space_evenly()
+    call field%follow_borders(state)
+    self%balance%may_move = .true.
+  end subroutine space_evenly
 
   !> Move the borders to where the work of the present list says, and bring atoms to their owners. When borders were
   !> evenly spaced before, this is done over and over.
@@ -220,6 +241,22 @@ contains
     type(force_field_t), intent(inout) :: field
     type(constraints_t), intent(inout) :: constraints
     type(error_t), allocatable, intent(out) :: error
+    call bring_home(self, state, field, constraints, error)
+    if (allocated(error)) return
+    call field%take_atoms(state, error)
+    if (allocated(error)) return
+    call constraints%assign(state%topology, state%atoms)
+    call self%make(state, field)
+  end subroutine hand_over
+
+  !> Bring atoms to the owners that the present borders give them, and ghosts to where they are needed. Lists and terms of
+  !> the atoms before are lost.
+  subroutine bring_home(self, state, field, constraints, error)
+    type(neighbour_lists_t), intent(inout) :: self
+    type(system_state_t), intent(inout) :: state
+    type(force_field_t), intent(inout) :: field
+    type(constraints_t), intent(in) :: constraints
+    type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: ghost_position(:, :)
     integer(int64), allocatable :: ghost_id(:)
 
@@ -263,12 +300,8 @@ contains
       if (allocated(error)) return
       call atoms%add_ghosts(state%topology, ghost_id, ghost_position)
       if (field%shared%ownership%is_on) call place_groups(state, field)
-      call field%take_atoms(state, error)
-      if (allocated(error)) return
-      call constraints%assign(state%topology, atoms)
     end associate
-    call self%make(state, field)
-  end subroutine hand_over
+  end subroutine bring_home
 
   !> Whether all atoms are still where they can be.
   subroutine check_positions(state, constraints, error)

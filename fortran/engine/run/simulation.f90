@@ -43,6 +43,7 @@ module simulation
     procedure :: prepare_forces
     procedure :: take_parameters
     procedure :: rebuild
+    procedure :: find_constraints
     procedure :: renew_list
     procedure :: list_is_due
     procedure :: largest_displacement
@@ -101,6 +102,13 @@ contains
     type(error_t), allocatable, intent(out) :: error
     call self%lists%rebuild(self%system_state_t, self%field, self%constraints, error)
   end subroutine rebuild
+
+  !> Bring atoms to their owners and find their constraints, without lists and terms: `rebuild` comes next.
+  subroutine find_constraints(self, error)
+    class(simulation_t), intent(inout) :: self
+    type(error_t), allocatable, intent(out) :: error
+    call self%lists%find_constraints(self%system_state_t, self%field, self%constraints, error)
+  end subroutine find_constraints
 
   !> Make the pair list anew, and all else if need be: then `moved` is true, and owned atoms have a new order.
   subroutine renew_list(self, error, moved)

@@ -6,7 +6,7 @@ module setup
   use bricks, only: brick_list_t
   use comm_domain_grid, only: domain_grid_t
   use base_error, only: error_t, exit_corrupt_file, fail
-  use base_random, only: maxwell_velocity
+  use base_random, only: maxwell_velocities
   use restart, only: restart_t
   use base_text, only: to_text, with_rank
   use topology, only: topology_t
@@ -250,14 +250,15 @@ contains
     type(topology_t), intent(in) :: topology
     integer(int64), intent(in) :: id(:)
     real(real64), intent(out) :: velocity(:, :)
+    real(real64), allocatable :: mass(:)
     integer(int64) :: origin
     integer :: i, t, atom
+    allocate (mass(size(id)))
     do i = 1, size(id)
       call topology%locate(id(i), t, atom, origin)
-      velocity(:, i) = 0.0_real64
-      if (topology%templates(t)%mass(atom) > 0.0_real64) &
-        velocity(:, i) = maxwell_velocity(seed, id(i), topology%templates(t)%mass(atom), temperature)
+      mass(i) = topology%templates(t)%mass(atom)
     end do
+    call maxwell_velocities(seed, id, mass, temperature, velocity)
   end subroutine draw_velocities
 
 end module setup

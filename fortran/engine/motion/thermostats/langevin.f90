@@ -4,7 +4,7 @@ module langevin
   use base_kinds, only: int64, real64
   use atoms, only: atoms_t
   use base_constants, only: acceleration_unit, boltzmann
-  use base_random, only: atom_normals, for_langevin, random_stream_t
+  use base_random, only: atom_normals, atoms_together, for_langevin, random_stream_t
   use pistons, only: pistons_t
   use thermostat, only: thermostat_t
   implicit none
@@ -39,17 +39,22 @@ contains
     type(atoms_t), intent(inout) :: atoms
     integer(int64), intent(in) :: step
     real(real64), intent(in) :: time
-    real(real64) :: kept, noise, of_kind(size(atoms%mass))
-    integer :: i
+    real(real64) :: kept, noise, of_kind(size(atoms%mass)), normals(atoms_together, 3)
+    integer :: first, n, i
     kept = exp(-self%friction*time)
     noise = sqrt((1.0_real64 - kept**2)*boltzmann*self%temperature*acceleration_unit)
     ! Virtual sites have neither mass nor velocity.
     of_kind = 0.0_real64
     where (atoms%mass > 0.0_real64) of_kind = noise/sqrt(atoms%mass)
-    !$omp parallel do schedule(static)
-    do i = 1, atoms%n_owned
-      atoms%velocity(:, i) = kept*atoms%velocity(:, i) + of_kind(atoms%kind(i))* &
-                             atom_normals(self%seed, for_langevin, atoms%id(i), step)
+    !$omp parallel do schedule(static) private(n, i, normals)
+    do first = 0, atoms%n_owned - 1, atoms_together
+      n = min(atoms_together, atoms%n_owned - first)
+      call atom_normals(self%seed, for_langevin, atoms%id(first + 1:first + n), step, normals(:n, :))
+      do i = 1, n
+        associate (velocity => atoms%velocity(:, first + i))
+          velocity = kept*velocity + of_kind(atoms%kind(first + i))*normals(i, :)
+        end associate
+      end do
     end do
     !$omp end parallel do
   end subroutine act_in_drift
