@@ -13,10 +13,11 @@ BETWEEN_POINTS = 9  # base pairs between the points that count for sizes and con
 def closed_scaffold(fibre: Fibre, origin: NDArray[np.float64], frame: NDArray[np.float64]) -> Scaffold:
     """The fibre's base pairs at ``origin`` (n, 3; angstrom) with ``frame`` (n, 3, 3; columns x, y, z).
 
-    The circle is turned so that the box around it is small. Raises ValueError for a fibre with nucleosomes.
+    The circle is turned so that the box around it is small. Raises ValueError for a fibre with nucleosomes or other
+    proteins.
     """
-    if fibre.dyads:
-        raise ValueError("a circle with nucleosomes is folded, not laid on a path")
+    if fibre.places:
+        raise ValueError("a circle with nucleosomes or other proteins is folded, not laid on a path")
     n = len(fibre.sequence)
     turn, centre = box_axes(origin), origin.mean(axis=0)
     places = np.arange(0, n, BETWEEN_POINTS)
@@ -30,7 +31,7 @@ def closed_scaffold(fibre: Fibre, origin: NDArray[np.float64], frame: NDArray[np
         frame=turn.T @ frame,
         base=np.frombuffer(fibre.sequence.encode("ascii"), np.uint8).copy(),
         nucleosome=np.full(n, -1, np.int32),
-        position=fibre.start + np.arange(n, dtype=np.int64),
+        position=fibre.position,
         core_origin=np.zeros((0, 3)),
         core_frame=np.zeros((0, 3, 3)),
         dyad=none,

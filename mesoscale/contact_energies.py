@@ -71,13 +71,20 @@ def update(energies: Array, simulated: Array, target: Array, *, step: float = 1.
     return energies + np.clip(step * change, -LARGEST_CHANGE, LARGEST_CHANGE)
 
 
-def wells_of(energies: tuple[ContactEnergy, ...], bp: Array) -> Wells | None:
-    """Wells between the particles nearest to the middles of the stretches, or None when there is nothing to hold.
+def nearest_particle(bp: Array, stretch: tuple[int, int], circle: int | None = None) -> int:
+    """The particle nearest to the middle of a stretch, first and end base pair (half open).
 
-    `bp` (n,) is the base pair of every particle."""
+    `bp` (n,) is the base pair of every particle, of a circle of `circle` base pairs or of a linear fibre."""
+    away = np.abs(bp - (stretch[0] + stretch[1] - 1) / 2)
+    return int(np.argmin(away if circle is None else np.minimum(away % circle, -away % circle)))
+
+
+def wells_of(energies: tuple[ContactEnergy, ...], bp: Array, circle: int | None = None) -> Wells | None:
+    """Wells between the particles nearest to the middles of the stretches, or None when there is nothing to hold;
+    `bp` and `circle` as of `nearest_particle`."""
     found = {}
     for contact in energies:
-        pair = tuple(sorted(int(np.argmin(np.abs(bp - (a + b - 1) / 2))) for a, b in (contact.first, contact.second)))
+        pair = tuple(sorted(nearest_particle(bp, stretch, circle) for stretch in (contact.first, contact.second)))
         if pair[0] != pair[1]:
             found[pair] = found.get(pair, 0.0) + contact.energy
     if not found:

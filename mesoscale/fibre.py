@@ -20,7 +20,9 @@ DNA that leaves, or both."""
 
 @dataclass(frozen=True)
 class Contact:
-    """Two stretches of the fibre, first and end base pair (half open), that were seen together, and how strongly."""
+    """Two stretches of the fibre, first and end base pair (half open), that were seen together, and how strongly.
+
+    Of a circle the end may lie beyond the last base pair."""
 
     first: tuple[int, int]
     second: tuple[int, int]
@@ -91,7 +93,8 @@ class Fibre:
     `core_charge` the charges of the 300 sites of its core at the salt of the fold; empty: those of 1KX5.
     `contact_energies` hold contacts at their frequencies; `contacts` then restrain nothing and are reported alone.
     In a `circular` fibre the last base pair is followed by the first, which lies in a linker; `linking_number` is how
-    often its strands turn about each other, None: as often as leaves them least torsion.
+    often its strands turn about each other, None: as often as leaves them least torsion. Its base pair 0 may lie
+    `turn` base pairs after the first on the chromosome, at `start`.
     Raises ValueError when the nucleosomes do not fit.
     """
 
@@ -114,6 +117,7 @@ class Fibre:
     core_charge: tuple[tuple[float, ...], ...] = field(default=(), repr=False)
     circular: bool = field(default=False, repr=False)
     linking_number: int | None = field(default=None, repr=False)
+    turn: int = field(default=0, repr=False)
 
     def __post_init__(self) -> None:
         if self.wrapped_length % 2 == 0:
@@ -134,6 +138,11 @@ class Fibre:
             if linker < 0:
                 raise ValueError(f"{'nucleosomes' if not self.proteins else 'cores'} {k} and {k + 1} share {-linker} "
                                  "bp: move them apart")
+
+    @property
+    def position(self) -> NDArray[np.int64]:
+        """(n,) 0-based position of every base pair on the chromosome."""
+        return self.start + np.roll(np.arange(len(self.sequence), dtype=np.int64), -self.turn)
 
     @property
     def wrapped(self) -> tuple[tuple[int, int], ...]:
@@ -173,5 +182,5 @@ class Fibre:
         if self.core_charge:
             more.append(self.core_charge)
         if self.circular:
-            more.append(("circular", self.linking_number))
+            more.append(("circular", self.linking_number, *([self.turn] if self.turn else [])))
         return repr(self) + (repr(more) if any(more) else "")

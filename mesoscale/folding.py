@@ -143,7 +143,8 @@ def fold(
     scaffold.linker_histone_core = np.searchsorted(cores_of(fibre), histones.head_core).astype(np.int32)
     scaffold.energy, scaffold.acceptance = sampled.series, sampled.acceptance
     scaffold.contacts = contact_report(fibre.contacts, chain.bp, position, parameters.contact_distance,
-                                       sampled.walk.chain.contact_k)
+                                       sampled.walk.chain.contact_k,
+                                       len(fibre.sequence) if fibre.circular else None)
     snapshots = [conformation[0] for conformation in sampled.snapshots] or [position]
     scaffold.contact_map, scaffold.contact_resolution = map_of(fibre, chain.bp, snapshots)
     drift, noise = energy_drift(sampled.total_energy())

@@ -304,7 +304,8 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
 
     length = np.array([s[1] for s in segment])
     thermal = parameters.thermal_energy
-    partners = contact_partners(fibre.contacts, np.array(bp))
+    circle = len(fibre.sequence) if fibre.circular else None
+    partners = contact_partners(fibre.contacts, np.array(bp), circle)
     strongest = max((c.weight for c, *_ in partners), default=1.0)
     shapes, form = shapes_of(fibre, parameters)
     contact_k = 0.0 if fibre.contact_energies else parameters.contact_k
@@ -336,7 +337,7 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
         wall_k=0.0 if parameters.container is None else parameters.wall_k,
         wall=tuple(edge / 2 for edge in parameters.container or (0.0, 0.0, 0.0)),
         dna_kappa=MAGNESIUM_KAPPA if parameters.magnesium else None,
-        wells=wells_of(fibre.contact_energies, np.array(bp)),
+        wells=wells_of(fibre.contact_energies, np.array(bp), circle),
     )
 
 

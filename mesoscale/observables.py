@@ -79,7 +79,8 @@ def map_of(fibre: Fibre, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.
     resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
     offset = fibre.start % resolution
     bins = -(-(offset + len(fibre.sequence)) // resolution)
-    return contact_map(bp + offset, snapshots, bins, resolution), resolution
+    place = (bp + fibre.turn) % len(fibre.sequence) if fibre.turn else bp
+    return contact_map(place + offset, snapshots, bins, resolution), resolution
 
 
 def contact_map(bp: Array, snapshots: list[Array], bins: int, resolution: int) -> NDArray[np.int64]:

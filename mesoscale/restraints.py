@@ -5,6 +5,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from mesoscale.contact_energies import nearest_particle
 from mesoscale.fibre import Contact
 
 Array = NDArray[np.float64]
@@ -15,7 +16,7 @@ class ContactEntry(TypedDict):
 
     first: list[int]
     second: list[int]
-    """First and end base pair of its stretches."""
+    """First and end base pair of its stretches; one across the seam of a circle ends beyond its last base pair."""
     weight: float
     distance: float | None
     """Of its partners in the end, nm."""
@@ -34,16 +35,18 @@ HARDER = 1.3  # at each look
 HARDEST = 10.0  # kBT/nm^2
 
 
-def contact_partners(contacts: tuple[Contact, ...], bp: Array) -> list[tuple[Contact, int, int]]:
+def contact_partners(contacts: tuple[Contact, ...], bp: Array, circle: int | None = None
+                     ) -> list[tuple[Contact, int, int]]:
     """For each contact that can restrain something, the particles nearest to the middles of its two stretches.
 
     `bp` (n,) is the base pair of every particle. Contacts whose partners are the same or nearly neighbours along the
-    chain are left out.
+    chain, of a circle of `circle` base pairs the shorter way round, are left out.
     """
     found = []
     for contact in contacts:
-        first, second = (int(np.argmin(np.abs(bp - (a + b - 1) / 2))) for a, b in (contact.first, contact.second))
-        if abs(first - second) >= SMALLEST_GAP:
+        first, second = (nearest_particle(bp, stretch, circle) for stretch in (contact.first, contact.second))
+        gap = abs(first - second)
+        if min(gap, gap if circle is None else len(bp) - gap) >= SMALLEST_GAP:
             found.append((contact, first, second))
     return found
 
@@ -83,12 +86,13 @@ def stiffened(contact_k: Array, distance: Array, rest: Array) -> Array:
 
 
 def contact_report(
-    contacts: tuple[Contact, ...], bp: Array, position: Array, distance: float, contact_k: Array
+    contacts: tuple[Contact, ...], bp: Array, position: Array, distance: float, contact_k: Array,
+    circle: int | None = None,
 ) -> list[ContactEntry]:
     """One entry a contact, of `contact_k` (c,), constants of those that restrain something (kBT/nm^2), and `distance`,
-    at which a restraint begins (nm).
+    at which a restraint begins (nm); `bp` and `circle` as of `contact_partners`.
     """
-    used = {id(one[0]): (*one[1:], k) for one, k in zip(contact_partners(contacts, bp), contact_k, strict=True)}
+    used = {id(one[0]): (*one[1:], k) for one, k in zip(contact_partners(contacts, bp, circle), contact_k, strict=True)}
     report: list[ContactEntry] = []
     for contact in contacts:
         d = k = None

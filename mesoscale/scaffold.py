@@ -321,7 +321,7 @@ def build_scaffold(
         frame=turn.T @ frames,
         base=np.frombuffer(fibre.sequence.encode("ascii"), np.uint8).copy(),
         nucleosome=nucleosome,
-        position=fibre.start + np.arange(n, dtype=np.int64),
+        position=fibre.position,
         core_origin=(core_position - centre) @ turn * NM,
         core_frame=turn.T @ core_frame,
         dyad=np.array(fibre.dyads, np.int32),

@@ -74,10 +74,10 @@ def build_dna(
         frame: (n, 3, 3).
         threads: for relaxing bases and closing the backbone; the result does not depend on it.
         circular: whether the last base pair is followed by the first.
-        histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,); not beside circles.
+        histones: (k, 3) atoms that the backbone keeps clear of, and their ``ATOM_CLASS`` (k,).
         modified: (2n,) codes of modified cytosines (``genome.methylation``), strand I, then strand J, each 5' to 3';
-            the backbone keeps clear of their substituents, but not in circles.
-        pairs: (n, 6) shear ... opening of every base pair, as of ``base_frames``; not of circles.
+            the backbone keeps clear of their substituents.
+        pairs: (n, 6) shear ... opening of every base pair, as of ``base_frames``.
         phosphate: whether 5' ends carry a phosphate in place of a hydroxyl.
         phosphate_3: whether 3' ends do.
 
@@ -86,13 +86,12 @@ def build_dna(
         backbone's quality.
     """
     if circular:
-        bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads)
+        bases, base_atoms, sugar, iterations = _closed_circle(sequence, origin, frame, threads, histones, modified,
+                                                              pairs)
     else:
         bases, origins, frames = base_frames(sequence, origin, frame, threads, modified, pairs)
         base_atoms, c1 = place_bases(bases, origins, frames)
-        present = [one for one in (histones, None if modified is None else substituents(modified, base_atoms)) if one]
-        obstacles = (_obstacles(c1, *(np.concatenate(part) for part in zip(*present, strict=True)), threads)
-                     if present else None)
+        obstacles = _obstacles(c1, histones, None if modified is None else substituents(modified, base_atoms), threads)
         sugar, iterations = close_backbone(bases, origins, frames, threads, obstacles=obstacles)
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
@@ -147,8 +146,14 @@ def _place_phosphate(position: np.ndarray, index: dict[str, int], atoms: tuple[t
         known[name] = position[index[name]] = place(known[a], known[b], known[c], length, angle, turn)
 
 
-def _obstacles(c1: np.ndarray, position: np.ndarray, atom_class: np.ndarray, threads: int) -> Obstacles | None:
-    """Those of the atoms (k, 3) that the sugar-phosphates at ``c1`` (2n, 3) can touch."""
+def _obstacles(c1: np.ndarray, histones: tuple[np.ndarray, np.ndarray] | None,
+               added: tuple[np.ndarray, np.ndarray] | None, threads: int) -> Obstacles | None:
+    """Those of the atoms (k, 3), with their ``ATOM_CLASS`` (k,), of histones and of what bases have in addition that
+    the sugar-phosphates at ``c1`` (2n, 3) can touch."""
+    present = [one for one in (histones, added) if one]
+    if not present:
+        return None
+    position, atom_class = (np.concatenate(part) for part in zip(*present, strict=True))
     nucleotide, atom = CellList(position, PHOSPHATE_REACH, threads).in_spheres(c1, PHOSPHATE_REACH)
     if not len(atom):
         return None
@@ -164,23 +169,29 @@ def check_circle(n: int) -> None:
 
 
 def _closed_circle(
-    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int
+    sequence: np.ndarray, origin: np.ndarray, frame: np.ndarray, threads: int,
+    histones: tuple[np.ndarray, np.ndarray] | None, modified: np.ndarray | None, pairs: np.ndarray | None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Bases (2n,), their atoms, sugar-phosphates and closure iterations of both strands of a circle.
 
     It is closed as a longer duplex whose ends repeat what lies beyond the seam; once more with the true neighbours
-    there, so that both sides of the seam meet.
+    there, so that both sides of the seam meet. Arguments are those of ``build_dna``.
     """
     n = len(sequence)
     check_circle(n)
     around = np.arange(-SEAM, n + SEAM) % n
-    bases, origins, frames = base_frames(sequence[around], origin[around], frame[around], threads)
+    both = np.concatenate([around, n + around])  # either strand begins where the other ends
+    bases, origins, frames = base_frames(sequence[around], origin[around], frame[around], threads,
+                                         None if modified is None else modified[both],
+                                         None if pairs is None else pairs[around])
     inner = np.concatenate([SEAM + np.arange(n), n + 3 * SEAM + np.arange(n)])
-    repeated = np.concatenate([inner[around], inner[n + around]])
+    repeated = inner[both]
     place = bases, origins[repeated], frames[repeated]  # a base and its copy must lie in the same place
-    sugar, iterations = close_backbone(*place, threads)
-    sugar, more = close_backbone(*place, threads, start=sugar[repeated])
-    base_atoms, _ = place_bases(*place)
+    base_atoms, c1 = place_bases(*place)
+    added = None if modified is None else substituents(modified, base_atoms[inner])
+    obstacles = _obstacles(c1, histones, added, threads)
+    sugar, iterations = close_backbone(*place, threads, obstacles=obstacles)
+    sugar, more = close_backbone(*place, threads, start=sugar[repeated], obstacles=obstacles)
     return tuple(part[inner] for part in (bases, base_atoms, sugar, iterations + more))
 
 

@@ -22,6 +22,7 @@ from chromabuild.dna.arms import rows_on_arms, with_arms
 from chromabuild.dna.helix import DYAD, RelaxedPath, crystal_path, relax_path, superhelix_path
 from chromabuild.dna.sequence import base_index
 from chromabuild.genome.chromosomes import Chromosome
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.wrapping import ARM
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.marks import marked_nucleosomes
@@ -52,17 +53,18 @@ def build_solute(scaffold: Scaffold, config: Settings, threads: int = 1, progres
     progress("relaxing linkers", 0.0)
     sequence = base_index(scaffold.base)
     chromosome = Chromosome.of_table(scaffold.chromosome, config.locus.chromosome_names)
+    circle = Circle.around(scaffold.position, config.locus, scaffold.circular)
     marked = marked_nucleosomes(config.build, chromosome, scaffold.position[scaffold.dyad], config.seed,
-                                scaffold.missing)
+                                scaffold.missing, circle)
     recipes, used = marked.recipes, marked.used
-    modified = modified_bases(config, chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(), used)
+    modified = modified_bases(config, chromosome, scaffold.position, bytes(scaffold.base).decode(), used, circle)
     octamers = [octamer_of_recipe(recipe) for recipe in recipes]
     complexes = complexes_of(scaffold.proteins, config)
     proteins = [one.protein for one in complexes]
     tails = {}
     if config.build.tails == "scaffold":
         octamers, tails = with_scaffold_tails(octamers, scaffold, config.seed)
-    if scaffold.circular and not len(scaffold.dyad):  # its path closes to the last step, and stays
+    if scaffold.circular and not (len(scaffold.dyad) or complexes):  # its path closes to the last step, and stays
         path = RelaxedPath(scaffold.origin, scaffold.frame, scaffold.core_origin, scaffold.core_frame, [], np.zeros(0),
                            np.zeros(0), 0)
     else:

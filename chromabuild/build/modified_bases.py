@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.settings import Settings
 from chromabuild.dna.backbone import ATOM_CLASS, base_layout
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.methylation import MODIFIED, read_methylation
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.molecule.residues import modifications, residue_library
@@ -31,18 +32,21 @@ def residue_of_code(code: int) -> str:
     return next(name for name, change in modifications().items() if change.mark == MODIFIED[code - 1])
 
 
-def modified_bases(config: Settings, chromosome: str, start: int, sequence: str, used: RecordsUsed | None = None
-                   ) -> np.ndarray | None:
+def modified_bases(config: Settings, chromosome: str, position: np.ndarray, sequence: str,
+                   used: RecordsUsed | None = None, circle: Circle | None = None) -> np.ndarray | None:
     """(2n,) codes of strand I, then of strand J, each 5' to 3', by `build.methylation`; None where it is empty.
 
-    ``start`` is the 0-based position of the first letter of the sequence (n,); ``used`` and what is raised
-    are those of ``read_methylation``.
+    ``position`` (n,) holds the 0-based positions of the letters of the sequence, which may begin anywhere in a circle;
+    ``used``, ``circle`` and what is raised are those of ``read_methylation``.
     """
     section = config.build
     if not section.methylation:
         return None
-    by_pair = read_methylation(section.methylation, chromosome, start, sequence, section.methylation_threshold,
-                               config.seed, used)
+    order = np.argsort(position)
+    by_pair = np.empty((2, len(sequence)), np.int8)
+    by_pair[:, order] = read_methylation(section.methylation, chromosome, int(position[order[0]]),
+                                         "".join(sequence[k] for k in order), section.methylation_threshold,
+                                         config.seed, used, circle)
     return np.concatenate([by_pair[0], by_pair[1, ::-1]])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.chromosomes import Chromosome
+from chromabuild.genome.circle import bins_apart
 
 # A matrix of contacts holds a count for every pair of bins; only pairs seen this many times more often than the mean
 # pair at the same distance say something about folding.
@@ -32,24 +33,29 @@ def read_contacts(path: str | Path) -> list[tuple[str, int, int, str, int, int, 
     return contacts
 
 
-def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int) -> list[tuple[int, int, float]]:
+def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int, around: float | None = None
+                   ) -> list[tuple[int, int, float]]:
     """Pairs of bins seen at least ENRICHMENT times as often as the mean pair at their distance, with that ratio.
 
-    `i` <= `j` and `count` (n,) are the filled pixels of a matrix of `bins` bins. Pairs of neighbours are left out.
+    `i` <= `j` and `count` (n,) are the filled pixels of a matrix of `bins` bins. Pairs of neighbours are left out. On a
+    circle of `around` bins, which may have a part of one more, the distance is the shorter way round.
     """
-    distance = j - i
+    apart = bins_apart(bins, around)
+    distance = apart[j - i]
     total = np.bincount(distance, weights=count, minlength=bins)
-    mean = total / np.maximum(bins - np.arange(bins), 1)
+    mean = total / np.maximum(np.bincount(apart, weights=bins - np.arange(bins), minlength=bins), 1)
     ratio = count / np.maximum(mean[distance], 1e-300)
     keep = (ratio >= ENRICHMENT) & (distance >= 2)
     return [(int(a), int(b), float(r)) for a, b, r in zip(i[keep], j[keep], ratio[keep], strict=True)]
 
 
-def matrix_contacts(path: str, chromosome: str, start: int, end: int) -> list[tuple]:
-    """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), at its finest resolution."""
+def matrix_contacts(path: str, chromosome: str, start: int, end: int, circular: bool = False) -> list[tuple]:
+    """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), which may be `circular`, at its
+    finest resolution."""
     matrix = matrix_pixels(path, chromosome, start, end)
     size, first = int(matrix["size"]), int(matrix["first"])
-    pairs = enriched_pairs(matrix["row"], matrix["column"], matrix["count"], int(matrix["bins"]))
+    pairs = enriched_pairs(matrix["row"], matrix["column"], matrix["count"], int(matrix["bins"]),
+                           (end - start) / size if circular else None)
     origin = first * size
     return [
         (chromosome, origin + a * size, origin + (a + 1) * size, chromosome, origin + b * size, origin + (b + 1) * size,

@@ -7,13 +7,16 @@ value; everything that was changed (shifted or dropped nucleosomes, contacts tha
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.settings import LocusSection, changed
 from chromabuild.base.summary import Summary
 from chromabuild.genome.chromosomes import Chromosome, same_chromosome
+from chromabuild.genome.circle import Circle, given_interval, turned_interval
 from chromabuild.genome.contact_matrix import is_matrix
-from chromabuild.genome.contacts import matrix_contacts, read_contacts
+from chromabuild.genome.contacts import ENRICHMENT, matrix_contacts, read_contacts
 from chromabuild.genome.dyad_phase import dyad_phase
 from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.missing_dimers import without_dimers
@@ -21,7 +24,7 @@ from chromabuild.genome.nucleosomes import Nucleosome, read_nucleosomes, resolve
 from chromabuild.genome.proteins import ProteinSite, check_room, read_protein_sites
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.region import Region
-from chromabuild.genome.seam import check_room_at_seam, check_seam
+from chromabuild.genome.seam import check_room_at_seam, turned
 from chromabuild.genome.wrapping import Wrapping
 from mesoscale.fibre import Adjustment, Contact, Fibre
 
@@ -43,7 +46,7 @@ class Locus:
     start: int
     """0-based position of the first base on the chromosome."""
     sequence: str
-    """Of A, C, G, T: strand I, 5' to 3'; base pair k is that of letter k."""
+    """Of A, C, G, T: strand I, 5' to 3'; base pair k is that of letter k. Of a circle with nucleosomes, turned."""
     nucleosomes: tuple[Nucleosome, ...]
     """By ascending dyad."""
     wrapped_length: int
@@ -61,6 +64,17 @@ class Locus:
     """Of other proteins, by ascending base pair."""
     records_used: dict[str, str] = field(default_factory=dict)
     """Of files of which some records are left out: ``n of m``."""
+    turn: int = 0
+    """Base pairs of a circle from the first on the chromosome to base pair 0 (``genome.seam`` says why)."""
+
+    @property
+    def position(self) -> np.ndarray:
+        """(n,) 0-based position of every base pair on the chromosome."""
+        return self.fibre().position
+
+    def given(self, stretch: tuple[int, int]) -> tuple[int, int]:
+        """First and end base pair of a stretch on the chromosome, as input files have it."""
+        return given_interval(stretch, self.start, self.turn, len(self.sequence))
 
     @classmethod
     def from_files(cls, fasta: str | Path, nucleosomes: str | Path | None = None, contacts: str | Path | None = None,
@@ -128,6 +142,7 @@ class Locus:
             missing=missing if any(missing) else (),
             circular=self.circular,
             linking_number=self.linking_number,
+            turn=self.turn,
         )
 
 
@@ -144,14 +159,17 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
     chromosome, start, sequence = _sequence(section)
     length = len(sequence)
     is_cut = section.region is not None
-    used = RecordsUsed()
+    used, circle = RecordsUsed(), Circle.of(start, length, section)
     if section.circular:
         _check_circle(section, length)
+    sites = _protein_sites(section, chromosome, start, length, circle, used)
     if section.nucleosomes is None:
-        return _bare(section, chromosome, start, sequence, used)
-    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section), used)
+        return _bare(section, chromosome, start, sequence, sites, used)
+    found = read_nucleosomes(section.nucleosomes, chromosome, start, length, is_cut, Wrapping.of(section), used, circle)
+    if section.circular:
+        found = [one for one in found if 0 <= one.dyad < length]
     if section.missing_dimers is not None:
-        found = without_dimers(section.missing_dimers, found, chromosome, start, used)
+        found = without_dimers(section.missing_dimers, found, chromosome, start, used, circle)
     shortest = min(n.before + 1 + n.after for n in found)
     if length < shortest:
         raise BadInputError(
@@ -164,15 +182,18 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
         if not found:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome lies wholly in locus.region {section.region}: "
                                 "choose a longer region")
-    warning = dyad_phase(sequence, [n.dyad for n in found]).warning
+    turn = 0
     if section.circular:
-        check_seam(found, section, length)
-    nucleosomes, changes = resolve_overlaps(found, section, start, length, seed)
+        found, sites, turn = turned(found, sites, sequence, section)
+        sequence = sequence[turn:] + sequence[:turn]
+    warning = dyad_phase(sequence, [n.dyad for n in found]).warning
+    nucleosomes, changes = resolve_overlaps(found, section, start, length, seed, turn)
     if section.circular:
         check_room_at_seam(nucleosomes, section, length)
-    proteins = _proteins(section, chromosome, start, length, [
-        (n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes], used)
-    contacts, ignored = _contacts(section, chromosome, start, start + length, used)
+    if sites:
+        check_room(section.proteins, sites, [(n.first_bp, n.last_bp, f"nucleosome {n.name}") for n in nucleosomes],
+                   start, turn, length if section.circular else None)
+    contacts, ignored = _contacts(section, chromosome, start, length, turn, used)
     return Locus(
         name=section.name,
         chromosome=chromosome,
@@ -186,42 +207,52 @@ def load_locus(section: LocusSection, seed: int = 1) -> Locus:
         circular=section.circular,
         linking_number=section.linking_number,
         warnings=(f"{section.nucleosomes}: {warning}",) if warning else (),
-        proteins=proteins,
+        proteins=tuple(sites),
         records_used=used.partly(),
+        turn=turn,
     )
 
 
-def _proteins(section: LocusSection, chromosome: str, start: int, length: int, nucleosomes: list[tuple[int, int, str]],
-              used: RecordsUsed) -> tuple[ProteinSite, ...]:
-    """Sites of other proteins, clear of the ``nucleosomes``, as ``check_room`` takes them."""
+def _protein_sites(section: LocusSection, chromosome: str, start: int, length: int, circle: Circle | None,
+                   used: RecordsUsed) -> list[ProteinSite]:
+    """Sites of other proteins."""
     if section.proteins is None:
-        return ()
-    sites = read_protein_sites(section.proteins, chromosome, start, length, cut=section.region is not None,
-                               used=used)
-    check_room(section.proteins, sites, nucleosomes, start)
-    return tuple(sites)
+        return []
+    return read_protein_sites(section.proteins, chromosome, start, length, section.region is not None, used, circle)
 
 
 def _check_circle(section: LocusSection, length: int) -> None:
     """Raise BadInputError for what a circle cannot have, and for one that is too short."""
-    for key in ("contacts", "proteins", *(("missing_dimers",) if section.nucleosomes is None else ())):
-        if getattr(section, key) is not None:
-            raise BadInputError(f"locus.circular: closed DNA is built without {key}: leave locus.{key} empty")
+    if section.is_bare_circle and section.contacts is not None:
+        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, not folded: "
+                            "leave locus.contacts empty")
+    if section.nucleosomes is None and section.missing_dimers is not None:
+        raise BadInputError("locus.circular: closed DNA is built without missing_dimers: leave locus.missing_dimers "
+                            "empty")
     if length < SHORTEST_CIRCLE:
         raise BadInputError(f"{section.fasta}: {length} bp of sequence are fewer than the {SHORTEST_CIRCLE} that a "
                             "circle is built of: extend the sequence")
 
 
-def _bare(section: LocusSection, chromosome: str, start: int, sequence: str, used: RecordsUsed) -> Locus:
-    """DNA alone, linear or closed."""
+def _bare(section: LocusSection, chromosome: str, start: int, sequence: str, sites: list[ProteinSite],
+          used: RecordsUsed) -> Locus:
+    """DNA alone or with proteins that are no nucleosomes, linear or closed."""
     if len(sequence) < SHORTEST_DNA:
         raise BadInputError(f"{section.fasta}: {len(sequence)} bp of sequence are fewer than the {SHORTEST_DNA} that "
                             "DNA is built of: extend the sequence")
-    contacts, ignored = _contacts(section, chromosome, start, start + len(sequence), used)
-    proteins = _proteins(section, chromosome, start, len(sequence), [], used)
+    turn = 0
+    if section.circular and section.proteins is not None and not sites:
+        raise BadInputError(f"{section.proteins}: no protein lies wholly in locus.region {section.region}: choose "
+                            "another region, or leave locus.proteins empty")
+    if section.circular and sites:
+        _, sites, turn = turned((), sites, sequence, section)
+        sequence = sequence[turn:] + sequence[:turn]
+    if sites:
+        check_room(section.proteins, sites, [], start, turn, len(sequence) if section.circular else None)
+    contacts, ignored = _contacts(section, chromosome, start, len(sequence), turn, used)
     return Locus(section.name, chromosome, start, sequence, (), section.wrapped_length, tuple(contacts), (),
-                 tuple(ignored), section.circular, section.linking_number, proteins=proteins,
-                 records_used=used.partly())
+                 tuple(ignored), section.circular, section.linking_number, proteins=tuple(sites),
+                 records_used=used.partly(), turn=turn)
 
 
 def _sequence(section: LocusSection) -> tuple[Chromosome, int, str]:
@@ -256,20 +287,28 @@ def _sequence_of_file(section: LocusSection) -> tuple[str, int, str]:
     return chromosome, region.start, sequence
 
 
-def _contacts(section: LocusSection, chromosome: str, start: int, end: int, used: RecordsUsed
+def _contacts(section: LocusSection, chromosome: str, start: int, length: int, turn: int, used: RecordsUsed
               ) -> tuple[list[Contact], list[str]]:
-    """Contacts within the locus, and why others are not used: of a cut locus those that cross its border.
+    """Contacts within the locus, and why others are not used: of a cut locus those that cross its border. Stretches
+    are counted from base pair 0, before which ``turn`` base pairs of a circle lie.
 
     Raises BadInputError when none is used.
     """
     if section.contacts is None:
         return [], []
+    circle, end = Circle.of(start, length, section), start + length
+
+    def local(first: int, last: int) -> tuple[int, int]:
+        return (turned_interval(first - start, last - start, turn, length) if section.circular
+                else (first - start, last - start))
+
     contacts, ignored, reasons = [], [], []
-    found = (matrix_contacts(section.contacts, chromosome, start, end)
+    found = (matrix_contacts(section.contacts, chromosome, start, end, section.circular)
              if is_matrix(section.contacts) else read_contacts(section.contacts))
     for one, a, b, other, c, d, weight, where in found:
         is_here = same_chromosome(one, chromosome) and same_chromosome(other, chromosome)
-        inside = [start <= first and last <= end for first, last in ((a, b), (c, d))]
+        inside = [start <= first and last <= end if circle is None else circle.holds(first, last)
+                  for first, last in ((a, b), (c, d))]
         if not is_here:
             reason = f"{where}: on {one} and {other}, not on {chromosome}"
         elif not all(inside):
@@ -277,12 +316,14 @@ def _contacts(section: LocusSection, chromosome: str, start: int, end: int, used
         elif (a, b) == (c, d):
             reason = f"{where}: {a}-{b} with itself"
         else:
-            contacts.append(Contact((a - start, b - start), (c - start, d - start), weight))
+            contacts.append(Contact(local(a, b), local(c, d), weight))
             continue
         reasons = reasons or [reason]
         if section.region is None or (is_here and any(inside)):
             ignored.append(reason)
     if not contacts:
+        none_enriched = [f"no two bins are seen {ENRICHMENT:g} times as often as the mean pair at their distance"]
+        reasons = reasons or none_enriched * is_matrix(section.contacts)
         why = f" ({reasons[0]})" if reasons else ""
         raise BadInputError(f"{section.contacts} holds no contact that can be used within {chromosome}:{start + 1}-"
                             f"{end}{why}: check names and positions, or leave locus.contacts empty")

@@ -14,6 +14,7 @@ import numpy as np
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.text import stream_lines
 
@@ -34,7 +35,7 @@ class _Record:
 
 
 def read_methylation(path: str | Path, chromosome: str, start: int, sequence: str, threshold: float | None = None,
-                     seed: int = 1, used: RecordsUsed | None = None) -> np.ndarray:
+                     seed: int = 1, used: RecordsUsed | None = None, circle: Circle | None = None) -> np.ndarray:
     """(2, n) int8: of every base pair the code (``MODIFIED``, from 1; 0: none) of its base on strand + and on strand -.
 
     Args:
@@ -45,6 +46,7 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
         threshold: fraction from which on a base is modified; None: drawn with the fraction as probability.
         seed: of the draws, which depend on it and on the place of the CpG alone: both its strands have one draw.
         used: counts the records with a cytosine of the sequence.
+        circle: of a sequence that is closed; its last base and its first one may be a CpG.
 
     Raises BadInputError, with the line, for a malformed record, a base that is no C, a modification that is not known,
     one given twice, fractions of one base that exceed 1, and for a file that holds no cytosine of the sequence.
@@ -63,6 +65,7 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
         if fraction is None or end <= start or first >= start + len(sequence):
             continue
         for strand, position in _bases(path, line, fields, first, end):
+            position = position if circle is None else circle.place(position)
             if not start <= position < start + len(sequence):
                 continue
             letter = sequence[position - start]
@@ -89,8 +92,8 @@ def read_methylation(path: str | Path, chromosome: str, start: int, sequence: st
     for (strand, k), records in found.items():
         records.sort(key=lambda one: one.code)
         if threshold is None:
-            pair = k - 1 if strand == 1 and k and sequence[k - 1] == "C" else k
-            result[strand, k] = _drawn(records, seed, start + pair)
+            begins = strand == 1 and (k > 0 or circle is not None) and sequence[k - 1] == "C"
+            result[strand, k] = _drawn(records, seed, start + ((k - 1) % len(sequence) if begins else k))
         else:
             best = max(records, key=lambda one: one.fraction)
             result[strand, k] = best.code if best.fraction >= threshold - _ROUNDING else 0

@@ -7,6 +7,7 @@ from pathlib import Path
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.bed import bed_interval, bed_records
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.circle import Circle, pieces_of
 from chromabuild.genome.nucleosomes import Nucleosome
 from chromabuild.genome.records_used import RecordsUsed
 from mesoscale.fibre import MissingDimer
@@ -19,11 +20,12 @@ SIDES: dict[str, tuple[MissingDimer, MissingDimer]] = {
 
 
 def without_dimers(path: str | Path, found: Sequence[Nucleosome], chromosome: str, start: int,
-                   used: RecordsUsed | None = None) -> list[Nucleosome]:
+                   used: RecordsUsed | None = None, circle: Circle | None = None) -> list[Nucleosome]:
     """The nucleosomes, those whose mapped dyad lies in a record of a BED file without the dimers that it names.
 
-    ``start`` is the position of base pair 0; ``used`` counts the records that meet a nucleosome. Raises BadInputError,
-    with the line, for a malformed record, an unknown name, two that do not agree, and a file that meets no nucleosome.
+    ``start`` is the position of base pair 0, ``circle`` the numbering where the DNA is closed; ``used`` counts the
+    records that meet a nucleosome. Raises BadInputError, with the line, for a malformed record, an unknown name, two
+    that do not agree, and a file that meets no nucleosome.
     """
     result, met, meeting = list(found), {}, set()
     records = bed_records(path, 4, "BED with names")
@@ -38,7 +40,7 @@ def without_dimers(path: str | Path, found: Sequence[Nucleosome], chromosome: st
             continue
         side = SIDES[name][strand == "-"]
         for k, one in enumerate(found):
-            if not first <= one.dyad + start < end:
+            if not any(a <= one.dyad + start < b for a, b in pieces_of(circle, first, end)):
                 continue
             if met.get(k, side) != side:
                 raise BadInputError(f"{path}, line {line}: nucleosome {one.name} lacks another dimer already: keep one "

@@ -11,8 +11,9 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.records_used import RecordsUsed
-from chromabuild.genome.wrapping import FULL_HALF, UNIFORM, Wrapping
+from chromabuild.genome.wrapping import ARM, FULL_HALF, UNIFORM, Wrapping
 from mesoscale.fibre import Adjustment, MissingDimer
 
 OCCUPANCY = 1 << 40  # streams of random numbers for positions on chromosomes lie beyond all others
@@ -46,13 +47,15 @@ class Nucleosome:
 
 
 def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int, cut: bool = False,
-                     wrapping: Wrapping = UNIFORM, used: RecordsUsed | None = None) -> list[Nucleosome]:
+                     wrapping: Wrapping = UNIFORM, used: RecordsUsed | None = None, circle: Circle | None = None
+                     ) -> list[Nucleosome]:
     """Nucleosomes of a BED file, sorted: an interval's middle base is the dyad; column 4 names it, column 5 scores it.
 
     ``wrapping`` says how many base pairs are on each. In a narrowPeak file column 10 places the dyad, where it is
-    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out what lies elsewhere, which
-    ``used`` counts. Raises BadInputError, with the line, for a malformed record, a dyad given twice and, without
-    ``cut``, for another chromosome and a dyad outside the sequence.
+    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out those that do not touch it, and
+    ``used`` counts dyads on it. A record of a ``circle`` may end beyond the sequence. Raises BadInputError, with the
+    line, for a malformed record, a dyad given twice and, without ``cut``, for another chromosome and a dyad outside
+    the sequence.
     """
     found: list[Nucleosome] = []
     is_narrow_peak = str(path).removesuffix(".gz").endswith(".narrowPeak")
@@ -69,18 +72,21 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         dyad = (first + end - 1) // 2
         if is_narrow_peak and fields[9].strip() != "-1":
             dyad = first + _summit(path, line, fields[9], end - first)
-        if cut and not start <= dyad < start + length:
+        at = dyad if circle is None else circle.place(dyad)
+        if cut and not start - FULL_HALF - ARM <= at < start + length + FULL_HALF + ARM:
             continue
-        if not start <= dyad < start + length:
+        if not cut and not start <= at < start + length:
             raise BadInputError(
                 f"{path}, line {line}: dyad {dyad} is outside the sequence {chromosome}:{start}-{start + length}: "
                 "cut the file to the locus or correct `start`"
             )
         name = fields[3] if len(fields) > 3 and fields[3] else f"line{line}"
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4] not in (".", "") else 1.0
-        found.append(Nucleosome(dyad - start, score, name, line,
-                                *wrapping.of_record(path, line, fields, first, end, dyad, is_narrow_peak)))
-    if not found:
+        one = Nucleosome(at - start, score, name, line,
+                         *wrapping.of_record(path, line, fields, first, end, dyad, is_narrow_peak))
+        if one.last_bp >= 0 and one.first_bp < length:
+            found.append(one)
+    if not any(0 <= one.dyad < length for one in found):
         where = f" whose dyad lies in {chromosome}:{start + 1}-{start + length}" if cut and records else ""
         raise BadInputError(f"{path} holds no nucleosome{where}: " + (
             f"check locus.region and the names of chromosomes (its first is {records[0][1][0]})" if where
@@ -89,7 +95,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         raise BadInputError(f"{path} has no record with columns 7 and 8 of BED (thickStart, thickEnd), which "
                             "locus.wrapping = thick needs: add them, or set locus.wrapping to width or uniform")
     if used is not None:
-        used.count(path, len(found), len(records))
+        used.count(path, sum(0 <= one.dyad < length for one in found), len(records))
     found.sort(key=lambda n: n.dyad)
     for one, other in zip(found, found[1:], strict=False):
         if one.dyad == other.dyad:
@@ -177,12 +183,13 @@ def drawn_subset(dyads: np.ndarray, scores: np.ndarray, spacing: int, seed: int,
 
 
 def resolve_overlaps(
-    found: list[Nucleosome], section: LocusSection, start: int, length: int, seed: int = 1
+    found: list[Nucleosome], section: LocusSection, start: int, length: int, seed: int = 1, turn: int = 0
 ) -> tuple[list[Nucleosome], list[Adjustment]]:
     """Nucleosomes that fit on the sequence, by ascending dyad, and what was moved or dropped (``Locus.adjustments``).
 
     The setting `overlaps` says what happens to those too close to each other or to an end. ``draw``: of those that
-    share base pairs one is drawn by the seed, and what then stands too close is shifted.
+    share base pairs one is drawn by the seed, and what then stands too close is shifted. ``turn`` is how many base
+    pairs of a circle lie before base pair 0 in the numbering of the chromosome, in which places are told.
 
     The default of `minimum_linker`, 10 bp, rests on sampling pairs of crystal cores: from 8 bp on every linker length
     found room at an elastic cost like that of long linkers (5 to 12 kBT); at 7 bp and less it was 24 to 510 kBT.
@@ -190,6 +197,9 @@ def resolve_overlaps(
     dyads, before, after = (np.array([getattr(n, key) for n in found]) for key in ("dyad", "before", "after"))
     spacing = after[:-1] + 1 + section.minimum_linker + before[1:]
     lowest, highest = int(before[0]), length - 1 - int(after[-1])
+
+    def place(dyad: int) -> int:
+        return start + (dyad + turn) % length if turn else start + dyad
 
     def crowded(k: int) -> str:
         if not before[k] <= dyads[k] < length - after[k]:
@@ -203,7 +213,7 @@ def resolve_overlaps(
             problem = crowded(k)
             if problem != "neighbours were moved":
                 raise BadInputError(
-                    f"{section.nucleosomes}, line {n.line}: dyad {n.dyad + start} does not fit ({problem}): "
+                    f"{section.nucleosomes}, line {n.line}: dyad {place(n.dyad)} does not fit ({problem}): "
                     "correct the map, extend the sequence, or set `overlaps: shift`; of two nucleosomes that overlap, "
                     "one can be a hexasome (locus.missing_dimers) or be unwrapped on that side (locus.wrapping)"
                 )
@@ -215,7 +225,7 @@ def resolve_overlaps(
         for k in np.setdiff1d(np.arange(len(found)), drawn):
             n = found[k]
             reason = "an alternative was drawn" if n.score > 0 else f"score {n.score:g} is not positive"
-            changes.append({"nucleosome": n.name, "from": n.dyad + start, "to": None, "reason": reason})
+            changes.append({"nucleosome": n.name, "from": place(n.dyad), "to": None, "reason": reason})
         if not drawn:
             raise BadInputError(f"{section.nucleosomes}: no nucleosome has a positive score: correct the scores, or "
                                 "set `overlaps: shift`")
@@ -235,7 +245,7 @@ def resolve_overlaps(
             result.append(replace(n, dyad=dyad))
             if dyad != n.dyad:
                 reason = crowded(k)
-                changes.append({"nucleosome": n.name, "from": n.dyad + start, "to": dyad + start, "reason": reason})
+                changes.append({"nucleosome": n.name, "from": place(n.dyad), "to": place(dyad), "reason": reason})
         return result, changes
 
     fits = np.flatnonzero((dyads >= before) & (dyads < length - after))
@@ -244,7 +254,7 @@ def resolve_overlaps(
     for k, n in enumerate(found):
         if k not in kept:
             reason = crowded(k) if n.score > 0 else f"score {n.score:g} is not positive"
-            changes.append({"nucleosome": n.name, "from": n.dyad + start, "to": None, "reason": reason})
+            changes.append({"nucleosome": n.name, "from": place(n.dyad), "to": None, "reason": reason})
     if not kept:
         raise BadInputError(
             f"{section.nucleosomes}: no nucleosome of positive score fits on the {length} bp of sequence: "

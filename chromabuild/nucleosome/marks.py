@@ -18,6 +18,7 @@ from chromabuild.dna.helix import DYAD
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.bigwig import SUFFIXES, read_signal
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.circle import Circle, pieces_of
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.molecule.residues import modifications
 from chromabuild.nucleosome.mark_names import family_of, parse_mark
@@ -57,17 +58,17 @@ class MarkedNucleosomes:
     """Records of each file of marks that lie on a nucleosome."""
 
 
-def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed | None = None
-                     ) -> np.ndarray:
+def within_stretches(path: str | Path, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed | None = None,
+                     circle: Circle | None = None) -> np.ndarray:
     """(m,) bool: nucleosomes whose dyad, on the chromosome, lies in a stretch of a BED or narrowPeak file.
 
-    ``used`` counts the records that meet a nucleosome. Raises BadInputError, with the line, for a malformed record, and
-    for a file that meets no nucleosome.
+    Stretches of a ``circle`` may end beyond it. ``used`` counts the records that meet a nucleosome. Raises
+    BadInputError, with the line, for a malformed record, and for a file that meets no nucleosome.
     """
     inside, meeting = np.zeros(len(dyad_position), bool), 0
     stretches, held = _stretches(path, chromosome, 3, "BED")
     for start, end, _, _ in stretches:
-        here = (dyad_position >= start) & (dyad_position < end)
+        here = np.any([(dyad_position >= a) & (dyad_position < b) for a, b in pieces_of(circle, start, end)], axis=0)
         meeting += bool(here.any())
         inside |= here
     if not inside.any():
@@ -96,13 +97,13 @@ def _draws(dyad_position: np.ndarray, seed: int) -> list[float]:
 
 
 def octamer_recipes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1,
-                    missing: Sequence[MissingDimer] = ()) -> list[OctamerRecipe]:
+                    missing: Sequence[MissingDimer] = (), circle: Circle | None = None) -> list[OctamerRecipe]:
     """The recipe of every nucleosome; arguments and errors are those of ``marked_nucleosomes``."""
-    return marked_nucleosomes(section, chromosome, dyad_position, seed, missing).recipes
+    return marked_nucleosomes(section, chromosome, dyad_position, seed, missing, circle).recipes
 
 
 def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np.ndarray, seed: int = 1,
-                       missing: Sequence[MissingDimer] = ()) -> MarkedNucleosomes:
+                       missing: Sequence[MissingDimer] = (), circle: Circle | None = None) -> MarkedNucleosomes:
     """The recipe of every nucleosome, and marks that exclude each other.
 
     Args:
@@ -112,6 +113,7 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
         seed: decides, with the position, which nucleosomes carry a linker histone when not all do.
         missing: (m,) dimers that they lack; empty: none. Those nucleosomes carry no linker histone, and of
             `build.variants` what is left of it.
+        circle: of closed DNA, on which intervals may end beyond base pair 1, and nucleosomes lie across it.
 
     Raises BadInputError for a variant, modification or mutation that cannot be built, with the line where it came from
     a file, for a file of marks that meets no nucleosome, and for one that marks a histone which is missing.
@@ -131,7 +133,7 @@ def marked_nucleosomes(section: BuildSection, chromosome: str, dyad_position: np
     used = RecordsUsed()
     for path in file_names(section.marks):
         met = False
-        for k, claim in _claims(section, path, chromosome, np.asarray(dyad_position), used):
+        for k, claim in _claims(section, path, chromosome, np.asarray(dyad_position), used, circle):
             claims[k].append(claim)
             met = True
         if not met:
@@ -216,11 +218,11 @@ def _residue_of(claim: Claim) -> tuple[str, int, int] | None:
         raise BadInputError(f"{claim.where}: {error}") from None
 
 
-def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed
-            ) -> Iterator[tuple[int, Claim]]:
+def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray, used: RecordsUsed,
+            circle: Circle | None) -> Iterator[tuple[int, Claim]]:
     """Nucleosome and claim for everything that one file of marks says of this chromosome."""
     if path.lower().endswith(SUFFIXES):
-        yield from _claims_of_signal(section, path, chromosome, dyad_position)
+        yield from _claims_of_signal(section, path, chromosome, dyad_position, circle)
         return
     of_file = mark_of_name(path)
     is_peaks = path.lower().removesuffix(".gz").endswith(PEAKS)
@@ -231,16 +233,16 @@ def _claims(section: BuildSection, path: str, chromosome: str, dyad_position: np
     order = np.argsort(dyad_position, kind="stable")
     ascending = dyad_position[order]
     stretches, held = _stretches(path, chromosome, columns, form)
-    meeting = [bool(len(there)) for there in (
-        ascending[np.searchsorted(ascending, start):np.searchsorted(ascending, end)] for start, end, *_ in stretches)]
-    used.count(path, sum(meeting), held)
-    for start, end, fields, line in stretches:
+    there = [np.concatenate([order[np.searchsorted(ascending, a):np.searchsorted(ascending, b)]
+                             for a, b in pieces_of(circle, start, end)]).tolist() for start, end, *_ in stretches]
+    used.count(path, sum(map(bool, there)), held)
+    for (_, _, fields, line), nucleosomes in zip(stretches, there, strict=True):
         mark = (of_file or section.track_mark) if is_peaks else fields[3].strip() if len(fields) > 3 else of_file
         if of_file and not is_peaks and not is_mark(mark):
             mark = of_file  # column 4 is the name of a peak
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4].strip() not in (".", "") else 0.0
         claim = Claim(mark, score, f"{path}, line {line}")
-        for k in order[np.searchsorted(ascending, start):np.searchsorted(ascending, end)].tolist():
+        for k in nucleosomes:
             yield k, claim
 
 
@@ -264,8 +266,8 @@ def mark_of_name(path: str | Path) -> str | None:
     return next((name[:k] for k in reversed(ends) if is_mark(name[:k])), None)
 
 
-def _claims_of_signal(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray
-                      ) -> Iterator[tuple[int, Claim]]:
+def _claims_of_signal(section: BuildSection, path: str, chromosome: str, dyad_position: np.ndarray,
+                      circle: Circle | None) -> Iterator[tuple[int, Claim]]:
     """Nucleosomes over whose base pairs the mean of a bigWig signal reaches the threshold."""
     mark = mark_of_name(path) or section.track_mark
     if mark is None or section.track_threshold is None:
@@ -273,10 +275,15 @@ def _claims_of_signal(section: BuildSection, path: str, chromosome: str, dyad_po
                             "high, and build.track_threshold to the mean from which on they do")
     if len(dyad_position) == 0:
         return
-    begin = max(int(dyad_position.min()) - DYAD, 0)
-    signal = np.nan_to_num(read_signal(path, chromosome, begin, int(dyad_position.max()) + DYAD + 1))
-    mean = np.array([signal[max(dyad - DYAD - begin, 0):dyad + DYAD + 1 - begin].mean()
-                     for dyad in dyad_position.tolist()])
+    if circle is None:
+        begin = max(int(dyad_position.min()) - DYAD, 0)
+        signal = np.nan_to_num(read_signal(path, chromosome, begin, int(dyad_position.max()) + DYAD + 1))
+        mean = np.array([signal[max(dyad - DYAD - begin, 0):dyad + DYAD + 1 - begin].mean()
+                         for dyad in dyad_position.tolist()])
+    else:
+        signal = np.nan_to_num(read_signal(path, chromosome, circle.start, circle.start + circle.length))
+        around = dyad_position[:, None] - circle.start + np.arange(-DYAD, DYAD + 1)
+        mean = signal[around % circle.length].mean(axis=1)
     if mean.max() < section.track_threshold:
         raise BadInputError(f"{path} reaches {section.track_threshold} on no nucleosome of {chromosome}: "
                             f"lower build.track_threshold, its highest mean is {mean.max():.3g}")

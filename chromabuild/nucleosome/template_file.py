@@ -9,7 +9,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, check_kind, written_hdf5
 from chromabuild.molecule.residues import residue_names
 from chromabuild.nucleosome.octamer import Octamer
 
@@ -52,9 +52,7 @@ def read_template(path: str | Path) -> NucleosomeTemplate:
     """Read what ``write`` wrote. Raises BadInputError when the file is missing or is no template."""
     try:
         with h5py.File(path, "r") as file:
-            if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-                raise BadInputError(f"{path} is no nucleosome template of version {VERSION}: make it with "
-                                    "`chromabuild template add`")
+            check_kind(file, path, FORMAT, VERSION, "make it with `chromabuild template add`")
             index = {name: k for k, name in enumerate(residue_names())}
             octamers = {}
             for tails, group in file["octamer"].items():

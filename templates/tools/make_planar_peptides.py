@@ -1,11 +1,12 @@
-"""Flatten twisted peptides of histones.h5.
+"""Flatten twisted peptides of histones.h5 and linker_histones.h5.
 
     python templates/tools/make_planar_peptides.py
 
 Loops and ends that are built anew close with some strain, which minimisation leaves in the peptides. Where omega is
 more than LIMIT off planarity, the residues around it are minimised once more without charges, among everything else of
 the nucleosome that stays where it is, with a torsion that holds omega at trans. What gave way to a variant beside
-residues that change stays instead. Run it after make_histones.py; a file without such peptides is left as it is.
+residues that change stays instead. Run it after make_histones.py and make_linker_histones.py; a file without such
+peptides is left as it is.
 """
 
 import sys
@@ -14,15 +15,18 @@ from pathlib import Path
 import h5py
 import numpy as np
 from make_histones import as_solute, dna_of_the_path, minimised
+from make_linker_histones import dna_with_linkers
 
 from chromabuild.molecule.residues import heavy_atoms, residue_library
-from chromabuild.nucleosome.homology import Residue, chains_of, histone_table
-from chromabuild.nucleosome.octamer import FAMILIES, Octamer
+from chromabuild.nucleosome.homology import Residue, chains_of, histone_table, octamer_of
+from chromabuild.nucleosome.octamer import FAMILIES, LINKER_CHAIN, Octamer, octamer
 from chromabuild.nucleosome.peptide import torsion
 from chromabuild.nucleosome.recipe import (
     OctamerRecipe,
     build_octamer,
+    linker_histone_table,
     stored_histone,
+    stored_linker_histone,
 )
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
@@ -66,15 +70,15 @@ def flattened(model: Octamer, chains: list[int], dna: tuple[np.ndarray, np.ndarr
                    model.histone)
 
 
-def is_sound(model: Octamer, dna: tuple[np.ndarray, np.ndarray], what: str) -> bool:
-    """Whether the audit finds nothing but twisted peptides, which other chains may still have; says what it finds."""
+def faults(model: Octamer, dna: tuple[np.ndarray, np.ndarray], what: str) -> tuple[int, ...]:
+    """How often the audit finds each kind of fault but twisted peptides, which other chains may still have; says so."""
     solute = as_solute(dna, model)
     found = audit(Atoms.from_solute(solute))
     pairs, _ = find_clashes(solute, 2.0)
     close = int(np.sum(np.all(solute.elements()[pairs] != "H", axis=1)))
     counts = (close, len(found.chirality_errors), len(found.cis_peptides), len(found.piercings))
     print(what, dict(zip(("heavy pairs below 2.0", "chirality", "cis", "piercings"), counts, strict=True)), flush=True)
-    return not any(counts)
+    return counts
 
 
 def flat_rows(recipe: OctamerRecipe, names: set[str], dna: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -84,11 +88,17 @@ def flat_rows(recipe: OctamerRecipe, names: set[str], dna: tuple[np.ndarray, np.
     heavy = element != "H"
     model = build_octamer(recipe, dna[0][heavy], np.isin(element[heavy], ("N", "O")))
     chains = [k for k, name in enumerate(model.histone) if name in names]
+    return flat_positions(model, chains, dna, f"{recipe.species} {sorted(names)}")
+
+
+def flat_positions(model: Octamer, chains: list[int], dna: tuple[np.ndarray, np.ndarray], what: str) -> np.ndarray:
+    """Heavy atoms (n, 3), 0.001 angstrom, without OXT, of some chains, with planar peptides and no new fault."""
+    before = faults(model, dna, f"{what}, as it is")
     for reach in REACHES:
         flat = flattened(model, chains, dna, reach)
         worst = max(float(off_planarity(chain).max()) for chain in (chains_of(flat)[k] for k in chains))
-        if is_sound(flat, dna, f"{recipe.species} {sorted(names)}, {reach} residues, {worst:.1f} degree") \
-                and worst < LIMIT:
+        found = faults(flat, dna, f"{what}, {reach} residues, {worst:.1f} degree")
+        if worst < LIMIT and all(new <= old for new, old in zip(found, before, strict=True)):
             break
     else:
         raise SystemExit("the peptides do not become planar: let more residues move")
@@ -139,6 +149,21 @@ def main() -> None:
                     forget_moved(file[f"{species}/{other}"], changed)
             stored_histone.cache_clear()
     repack(folder / "histones.h5")
+    flatten_linker_histones(folder / "linker_histones.h5")
+
+
+def flatten_linker_histones(path: Path) -> None:
+    """Rewrite coordinates of those that have twisted peptides, each on the octamer with straight linkers."""
+    core = octamer("compact")
+    for name in linker_histone_table():
+        chain = stored_linker_histone(name)
+        if off_planarity(chain).max() <= LIMIT:
+            continue
+        whole = octamer_of([*chains_of(core), chain], (*core.chain, LINKER_CHAIN), (*FAMILIES, name))
+        rows = flat_positions(whole, [len(core.chain)], dna_with_linkers(), name)
+        with h5py.File(path, "r+") as file:
+            file[f"{name}/heavy_atom_position"][...] = rows
+        repack(path)
 
 
 def repack(path: Path) -> None:

@@ -7,7 +7,7 @@ from support.synthetic_scaffold import synthetic_scaffold
 
 from chromabuild.analysis.ensemble import Ensemble, base_pair_bin, comparison_bin, summary_of, whole_bins
 from chromabuild.base.errors import BadInputError, IntegrityError
-from mesoscale.fibre import Contact
+from mesoscale.fibre import Contact, Fibre
 from mesoscale.observables import map_of
 from mesoscale.scaffold import Scaffold
 
@@ -124,8 +124,7 @@ def test_bins_lie_wholly_in_the_locus_and_are_no_finer_than_the_maps(ensemble):
     assert comparison_bin(679) == 50 and base_pair_bin(20_000) == 2
     # The rule for the finest bins is that of the maps themselves.
     for length in (679, 51_000, 83_000):
-        fibre = type("Fibre", (), {"sequence": "A" * length, "start": 0})
-        size = map_of(fibre, np.arange(2), [np.zeros((2, 3))])[1]
+        size = map_of(Fibre("A" * length, ()), np.arange(2), [np.zeros((2, 3))])[1]
         whole_bins(0, length, size)
         with pytest.raises(BadInputError, match="finer"):
             whole_bins(0, length, size - 1)

@@ -5,11 +5,12 @@ import pytest
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.build.duplex import build_dna
+from chromabuild.dna.backbone import ATOM_CLASS
 from chromabuild.dna.curve import circular_path, follow_curve
 from chromabuild.dna.helix import crystal_path, sequence_path, straight_path, superhelix_path
 from chromabuild.dna.linking import twist, writhe
 from chromabuild.dna.steps import analyse, dna_parameters
-from chromabuild.molecule.residues import residue_names
+from chromabuild.molecule.residues import residue_library, residue_names
 
 
 def trefoil(scale=150.0, points=200):
@@ -123,3 +124,20 @@ def test_any_smooth_curve_closes(closed):
 def test_impossible_paths_are_refused_with_a_remedy(make, complaint):
     with pytest.raises(BadInputError, match=complaint):
         make()
+
+
+@pytest.mark.parametrize("nucleotide", [0, 52, 104, 105, 209])
+def test_the_backbone_of_a_circle_keeps_clear_of_what_lies_beside_it(nucleotide):
+    """A carbon 2.2 angstrom beyond an oxygen of a phosphate, at the seam of either strand and away from it: the
+    backbone turns to where no atom is nearer than 2.7 angstrom, and stays sound."""
+    sequence, path = np.random.default_rng(3).integers(0, 4, 105), circular_path(105)
+    free, template, _ = build_dna(sequence, *path, circular=True)
+    library = list(residue_library().values())
+    names = np.array([name for k in template for name in library[k].atoms])
+    oxygen, phosphorus = (free[names == name][nucleotide] for name in ("OP1", "P"))
+    carbon = oxygen + 2.2 * (oxygen - phosphorus) / np.linalg.norm(oxygen - phosphorus)
+    beside, _, report = build_dna(sequence, *path, circular=True,
+                                  histones=(carbon[None], np.array([ATOM_CLASS["C"]], np.int32)))
+    assert np.linalg.norm(free - carbon, axis=1).min() == pytest.approx(2.2)
+    assert np.linalg.norm(beside - carbon, axis=1).min() > 2.7
+    assert report["bond_outliers"] == report["angle_outliers"] == 0

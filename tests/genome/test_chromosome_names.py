@@ -56,7 +56,7 @@ def test_every_reader_knows_all_names(inputs):
     assert marked.used.partly() == {"marks.bed": "1 of 3"}
     assert within_stretches(inputs / "acetylated.bed", locus.chromosome, dyads).tolist() == [False, True]
     settings = Settings(build=BuildSection(methylation=str(inputs / "m5c.bed")))
-    assert modified_bases(settings, locus.chromosome, 0, SEQUENCE).sum() == 1
+    assert modified_bases(settings, locus.chromosome, np.arange(len(SEQUENCE)), SEQUENCE).sum() == 1
     write_signal(inputs / "signal.bw", "IV", 0, np.arange(700.0))
     assert read_signal(inputs / "signal.bw", locus.chromosome, 10, 12).tolist() == [10.0, 11.0]
     write_contact_map(np.ones((7, 7), dtype=np.int64), 100, "BK006938.2", 0, inputs)

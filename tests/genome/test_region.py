@@ -99,16 +99,18 @@ def test_index_that_does_not_fit_is_refused(tmp_path):
 
 
 def test_locus_cut_from_a_genome(genome, tmp_path):
-    """chrI:1001-2000 with dyads 1000, 1180, ..., 1900: the first does not lie on it wholly."""
+    """chrI:1001-2000 with dyads 1000, 1180, ..., 1900 and, outside, 2040: two do not lie on it wholly, and are told."""
     rows = ("I 1100 1150 I 1700 1750 x 2", "chrI 900 950 chrI 1300 1350", "chrII 1100 1150 chrII 1700 1750",
             "chrI 10 20 chrI 3000 3010")
+    (tmp_path / "all.bed").write_text((genome / "all.bed").read_text() + "chrI\t2040\t2041\n")
     (tmp_path / "c.bedpe").write_text("\n".join(rows).replace(" ", "\t") + "\n")
-    locus = load_locus(LocusSection(fasta=str(genome / "genome.fa.gz"), nucleosomes=str(genome / "all.bed"),
+    locus = load_locus(LocusSection(fasta=str(genome / "genome.fa.gz"), nucleosomes=str(tmp_path / "all.bed"),
                                     contacts=str(tmp_path / "c.bedpe"), region="chrI:1,001-2,000"))
     assert (locus.chromosome, locus.start, len(locus.sequence)) == ("chrI", 1000, 1000)
     assert [n.dyad for n in locus.nucleosomes] == [180, 360, 540, 720, 900]
     assert [(a["from"], a["to"], a["reason"]) for a in locus.adjustments] == [
-        (1000, None, "crosses the border of the region")]
+        (1000, None, "crosses the border of the region"), (2040, None, "crosses the border of the region")]
+    assert locus.records_used["all.bed"].startswith("6 of ")
     assert [(c.first, c.second, c.weight) for c in locus.contacts] == [((100, 150), (700, 750), 2.0)]
     assert len(locus.ignored_contacts) == 1 and locus.ignored_contacts[0].startswith("line 2: 900-950")
     assert "reaches outside the locus" in locus.ignored_contacts[0]

@@ -16,8 +16,10 @@ from mesoscale.circle import (
     rewound,
     ring,
 )
+from mesoscale.contact_energies import ContactEnergy
 from mesoscale.energy import energies, overlaps
-from mesoscale.fibre import Fibre
+from mesoscale.fibre import Contact, Fibre
+from mesoscale.folding import fold
 from mesoscale.kernels import FibreKernel, Moves, kernel_energies, kernel_of, set_threads
 from mesoscale.model import TERMS, Chain, Parameters, build_chain
 from mesoscale.montecarlo import Walk, sample
@@ -291,3 +293,53 @@ def test_the_linking_number_is_gauss_and_whole():
     for turns in (-3, 0, 5):
         y = np.cos(turns * angle)[:, None] * up + np.sin(turns * angle)[:, None] * np.cross(tangent, up)
         assert linking_number(origin, np.stack([np.cross(y, tangent), y, tangent], axis=2)) == turns
+
+
+FOUR = Fibre("ACGT" * 210, tuple(105 + 210 * k for k in range(4)), circular=True)
+ACROSS = Contact((-10 % 840, 850), (410, 430))  # linker before the first nucleosome with the one opposite
+
+
+def moved(contact: Contact, by: int) -> Contact:
+    """The contact, ``by`` base pairs further on in a circle of 840."""
+    begun = [(first + by) % 840 for first, _ in (contact.first, contact.second)]
+    return Contact(*((begin, begin + end - first) for begin, (first, end) in zip(
+        begun, (contact.first, contact.second), strict=True)))
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3])
+def test_a_contact_across_the_seam_is_as_one_inside(repeats):
+    """Of four equal repeats: the same particles of other repeats, and the same energy and forces where they lie."""
+    one, other = (build_chain(replace(FOUR, contacts=(contact,)), PARAMETERS)
+                  for contact in (ACROSS, moved(ACROSS, 210 * repeats)))
+    shift = repeats * one.n // 4
+    assert sorted((one.contact[0] + shift) % one.n) == sorted(other.contact[0])
+    position, frame = shaken(one, 5)
+    there = np.roll(position, shift, axis=0), np.roll(frame, shift, axis=0)
+    restraint = TERMS.index("restraint")
+    assert kernel_energies(one, position, frame)[restraint] > 0
+    assert kernel_energies(other, *there) == pytest.approx(kernel_energies(one, position, frame), rel=1e-9)
+
+
+def test_neighbours_across_the_seam_are_no_contact():
+    """Linker beads on either side of the seam are near each other anyway, as those within a linker are."""
+    assert len(build_chain(replace(FOUR, contacts=(Contact((832, 834), (4, 6)),)), PARAMETERS).contact) == 0
+    wells = build_chain(replace(FOUR, contact_energies=(ContactEnergy((820, 860), (410, 430), 0.5, -1.0),)), PARAMETERS)
+    held = build_chain(replace(FOUR, contacts=(ACROSS,)), PARAMETERS)
+    assert sorted(wells.wells.pair[0]) == sorted(held.contact[0])
+
+
+@pytest.mark.parametrize("by", [0, 420])
+def test_a_contact_brings_two_places_of_a_circle_together(by):
+    """Across the seam and inside: within one and a half times the 12 nm of a restraint, where the same fold without it
+    has the places 23 nm apart."""
+    eight = Fibre("ACGT" * 420, tuple(105 + 210 * k for k in range(8)), circular=True)
+    begun = (-10 + by) % 1680, 830 + by
+    contact = Contact(*((first, first + 20) for first in begun))
+    scaffold = fold(replace(eight, contacts=(contact,)), Parameters(), 20, 1, threads=1)
+    (entry,) = scaffold.contacts
+    one, other = (scaffold.origin[(first + 10) % 1680] for first in begun)
+    assert entry["kept"] and np.linalg.norm(one - other) < 180 and scaffold.floor_violations == 0
+    assert np.linalg.norm(np.roll(scaffold.origin, -1, axis=0) - scaffold.origin, axis=1).max() < 5.0  # it is closed
+    if not by:
+        free = fold(eight, Parameters(), 20, 1, threads=1).origin
+        assert np.linalg.norm(free[0] - free[840]) > 200

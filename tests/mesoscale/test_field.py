@@ -20,6 +20,7 @@ def with_table(chain):
 
 
 @pytest.mark.parametrize(("charges", "salt"), [("fitted", 0.15), ("formal", 0.15), ("fitted", 0.03)])
+@pytest.mark.release
 def test_table_and_sum_agree(charges, salt):
     """Cores brought together step by step, from out of reach to floors that touch. The spline is off by some 1e-4 kBT
     for each e (mesoscale/field.py), with random signs over the 350 sites of a few e: 0.01 kBT a pair of cores."""

@@ -154,6 +154,6 @@ def test_clash_correction_topology_and_openmm_accept_it():
     first = context.getState(getEnergy=True, getForces=True)
     forces = first.getForces(asNumpy=True).value_in_unit(unit.kilojoule_per_mole / unit.nanometer)
     assert np.isfinite(forces).all() and np.linalg.norm(forces, axis=1).max() < 1e6
-    openmm.LocalEnergyMinimizer.minimize(context, maxIterations=30)
+    openmm.LocalEnergyMinimizer.minimize(context, maxIterations=10)
     last = context.getState(getEnergy=True).getPotentialEnergy()
     assert last < first.getPotentialEnergy()

@@ -20,7 +20,12 @@ from chromabuild.nucleosome.homology import histone_table
 from chromabuild.nucleosome.marks import octamer_recipes
 from chromabuild.nucleosome.octamer import octamer
 from chromabuild.nucleosome.peptide import torsion
-from chromabuild.nucleosome.recipe import OctamerRecipe, stored_histone
+from chromabuild.nucleosome.recipe import (
+    OctamerRecipe,
+    linker_histone_table,
+    stored_histone,
+    stored_linker_histone,
+)
 from chromabuild.sterics.atoms import Atoms
 from chromabuild.sterics.audit import audit
 from chromabuild.sterics.detect import find_clashes
@@ -129,12 +134,13 @@ def test_models_are_sound(name):
 
 def test_peptides_of_the_models_are_planar():
     """Loops and ends that are built anew close with strain; the audit counts what is more than 30 degrees off."""
-    for species, table in histone_table().items():
-        for name in table:
-            for chain in stored_histone(species, name).copies:
-                omega = np.abs([torsion(one.atoms["CA"], one.atoms["C"], other.atoms["N"], other.atoms["CA"])
-                                for one, other in zip(chain, chain[1:], strict=False)])
-                assert np.minimum(omega, 180.0 - omega).max() < 28.0, (species, name)
+    chains = [(species, name, chain) for species, table in histone_table().items() for name in table
+              for chain in stored_histone(species, name).copies]
+    chains += [("linker histone", name, stored_linker_histone(name)) for name in linker_histone_table()]
+    for species, name, chain in chains:
+        omega = np.abs([torsion(one.atoms["CA"], one.atoms["C"], other.atoms["N"], other.atoms["CA"])
+                        for one, other in zip(chain, chain[1:], strict=False)])
+        assert np.minimum(omega, 180.0 - omega).max() < 28.0, (species, name)
 
 
 def test_the_folded_core_stays_where_it_is():
