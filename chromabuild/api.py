@@ -59,8 +59,8 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
 
     Raises BadInputError for marks, proteins, linker arms and energies of contacts that do not fit the locus.
     """
-    import numpy as np
 
+    from chromabuild.genome.circle import Circle
     from chromabuild.genome.contact_energies import read_contact_energies
     from chromabuild.nucleosome.linker_arms import with_linker_arms
     from chromabuild.nucleosome.marks import octamer_recipes, within_stretches
@@ -69,12 +69,14 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     from mesoscale.restraints import shared_out
 
     section, fibre = settings.scaffold, fibre_with_proteins(locus, settings)
-    dyad_position = fibre.start + np.array(fibre.dyads)
+    dyad_position = fibre.position[list(fibre.dyads)]
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
-    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing)
-    acetylated = within_stretches(section.acetylated, fibre.chromosome, dyad_position) if section.acetylated else ()
-    energies = (read_contact_energies(section.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence))
-                if section.contact_energies else ())
+    circle = Circle.around(fibre.position, settings.locus, fibre.circular)
+    recipes = octamer_recipes(settings.build, fibre.chromosome, dyad_position, settings.seed, fibre.missing, circle)
+    acetylated = (within_stretches(section.acetylated, fibre.chromosome, dyad_position, circle=circle)
+                  if section.acetylated else ())
+    energies = (read_contact_energies(section.contact_energies, fibre.chromosome, fibre.start, len(fibre.sequence),
+                                      circle, fibre.turn) if section.contact_energies else ())
     fibre = replace(fibre, contacts=shared_out(fibre.contacts, section.replica, section.replicas),
                     contact_energies=energies,
                     linker_histone=tuple(bool(recipe.linker_histone) for recipe in recipes),
@@ -89,15 +91,15 @@ def with_core_charges(fibre: "Fibre", settings: Settings, progress: Progress = s
     The second is for the report: histones, marks, number of nucleosomes, charge of the atoms (e), mean relative error
     of the field, and source. Nothing changes where all cores are those of 1KX5, or charges are formal.
     """
-    import numpy as np
 
     from chromabuild.build.surface_charges import core_charges_of, core_recipe
+    from chromabuild.genome.circle import Circle
     from chromabuild.nucleosome.marks import octamer_recipes
 
     if settings.scaffold.core_charges == "formal" or not fibre.dyads:
         return fibre, []
-    recipes = octamer_recipes(settings.build, fibre.chromosome, fibre.start + np.array(fibre.dyads), settings.seed,
-                              fibre.missing)
+    recipes = octamer_recipes(settings.build, fibre.chromosome, fibre.position[list(fibre.dyads)], settings.seed,
+                              fibre.missing, Circle.around(fibre.position, settings.locus, fibre.circular))
     cores = {recipe: core_recipe(recipe) for recipe in sorted(set(recipes))}
     found = {core: core_charges_of(core, settings.scaffold.salt, lambda text: progress(text, None))
              for core in sorted(set(cores.values()))}
@@ -139,9 +141,9 @@ def check_fold(settings: Settings) -> None:
     if settings.locus.is_bare_circle and (section.container or section.confinement_radius):
         raise BadInputError("locus.circular: a circle without nucleosomes is not folded: leave scaffold.container and "
                             "scaffold.confinement_radius empty")
-    if settings.locus.circular and section.contact_energies:
-        raise BadInputError("locus.circular: closed DNA is folded without contacts: leave scaffold.contact_energies "
-                            "empty")
+    if settings.locus.is_bare_circle and section.contact_energies:
+        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, not folded: "
+                            "leave scaffold.contact_energies empty")
 
 
 @_with_keys_of("scaffold")
@@ -169,7 +171,7 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
     check_fold(settings)
-    if locus.circular and not locus.nucleosomes:
+    if locus.circular and not (locus.nucleosomes or locus.proteins):
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
     fibre, _ = with_core_charges(fibre_of(locus, settings), settings, progress)
     try:
@@ -199,6 +201,9 @@ def fit_contact_energies(settings: Settings, contact_map: str | Path, output: st
     from mesoscale.kernels import set_threads
     from mesoscale.model import Parameters, build_chain
 
+    if settings.locus.circular:
+        raise BadInputError("locus.circular: energies of contacts are fitted on a polymer with two ends: seek those of "
+                            "a circle with ensemble.rounds")
     set_threads(thread_count(threads))
     fibre = replace(load_locus(settings.locus, settings.seed).fibre(), contacts=())
     counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))

@@ -1,7 +1,12 @@
-"""Contact maps in numbers: contacts against distance along the chromosome, and what remains once it is divided out."""
+"""Contact maps in numbers: contacts against distance along the chromosome, and what remains once it is divided out.
+
+On a circle of ``around`` bins, of which the last may be cut, the distance is the shorter way round; None: linear DNA.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
+
+from chromabuild.genome.circle import bins_apart
 
 Array = NDArray[np.float64]
 LEAST_SEPARATION = 2
@@ -23,34 +28,39 @@ def rebinned(counts: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Array:
     return upper + upper.T - np.diag(np.diagonal(upper))
 
 
-def seen_bins(counts: np.ndarray) -> NDArray[np.bool_]:
+def separation(bins: int, around: float | None = None) -> NDArray[np.int64]:
+    """Distance (b, b) in bins of each pair."""
+    return bins_apart(bins, around)[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
+
+
+def seen_bins(counts: np.ndarray, around: float | None = None) -> NDArray[np.bool_]:
     """Which bins (b,) of a symmetric map (b, b) were seen at all: with a contact to a bin beyond their neighbours.
 
     Repeats and bins without cuts have none in Hi-C, and say nothing.
     """
-    far = np.triu(counts, LEAST_SEPARATION)
+    far = np.where(pixels(len(counts), around=around), counts, 0)
     return far.sum(axis=0) + far.sum(axis=1) > 0
 
 
-def by_distance(counts: np.ndarray, seen: np.ndarray | None = None) -> Array:
+def by_distance(counts: np.ndarray, seen: np.ndarray | None = None, around: float | None = None) -> Array:
     """Mean of a map (b, b) at each distance of 0 to b - 1 bins, over pairs of bins ``seen`` (b,; None: all); NaN where
     there is no pair."""
     bins = len(counts)
     seen = np.ones(bins, bool) if seen is None else seen
     pair = seen[:, None] & seen[None]
-    total = np.array([np.diagonal(np.where(pair, counts, 0.0), k).sum() for k in range(bins)])
-    pairs = np.array([np.count_nonzero(np.diagonal(pair, k)) for k in range(bins)])
+    total, pairs = (np.bincount(bins_apart(bins, around), [np.diagonal(values, k).sum() for k in range(bins)], bins)
+                    for values in (np.where(pair, counts, 0.0), pair))
     return np.where(pairs > 0, total / np.maximum(pairs, 1), np.nan)
 
 
-def distance_normalised(counts: np.ndarray, seen: np.ndarray | None = None) -> Array:
+def distance_normalised(counts: np.ndarray, seen: np.ndarray | None = None, around: float | None = None) -> Array:
     """Observed over expected: a symmetric map (b, b) divided by its mean at each distance, over pairs of bins ``seen``.
 
     0 where that mean is zero, NaN at bins that were not seen.
     """
     bins = len(counts)
-    mean = by_distance(counts, seen)
-    expected = mean[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
+    mean = by_distance(counts, seen, around)
+    expected = mean[separation(bins, around)]
     ratio = np.divide(counts, expected, out=np.zeros((bins, bins)), where=expected > 0)
     if seen is not None:
         ratio[~seen] = ratio[:, ~seen] = np.nan
@@ -72,8 +82,8 @@ def slope(mean: np.ndarray, bin_size: float, low: float, high: float) -> float |
     return float(np.polyfit(np.log(distance[taken]), np.log(mean[taken]), 1)[0])
 
 
-def pixels(bins: int, seen: np.ndarray | None = None) -> NDArray[np.bool_]:
+def pixels(bins: int, seen: np.ndarray | None = None, around: float | None = None) -> NDArray[np.bool_]:
     """The pixels (b, b) that maps are compared at: above the diagonal, LEAST_SEPARATION bins apart or more, both bins
     ``seen``."""
     seen = np.ones(bins, bool) if seen is None else seen
-    return np.triu(seen[:, None] & seen[None], LEAST_SEPARATION)
+    return np.triu(seen[:, None] & seen[None], 1) & (separation(bins, around) >= LEAST_SEPARATION)

@@ -37,18 +37,18 @@ def checks(most: int) -> list[int]:
     return [*range(FIRST_CHECK, most, CHECK_EVERY), most]
 
 
-def convergence(maps: np.ndarray) -> Convergence:
-    """Of the maps (f, b, b) of single folds, each a mean of its conformations.
+def convergence(maps: np.ndarray, around: float | None = None) -> Convergence:
+    """Of the maps (f, b, b) of single folds, each a mean of its conformations; ``around``: of a circle, in bins.
 
     Values are None with fewer than two folds, or where no pixel varies.
     """
     folds, bins = len(maps), maps.shape[1]
-    chosen = pixels(bins)
+    chosen = pixels(bins, around=around)
     if folds < 2 or not chosen.any():
         return Convergence(folds, None, None, None)
     # Each fold as its share of the mean map's ratio of observed to expected, so that the mean of these is that ratio.
     mean = maps.mean(axis=0)
-    scale = np.divide(distance_normalised(mean), mean, out=np.zeros_like(mean), where=mean > 0)[chosen]
+    scale = np.divide(distance_normalised(mean, around=around), mean, out=np.zeros_like(mean), where=mean > 0)[chosen]
     values = np.array([one[chosen] * scale for one in maps])
     spread = float(values.mean(axis=0).std())
     if spread == 0:

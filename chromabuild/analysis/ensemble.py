@@ -15,6 +15,7 @@ from chromabuild.analysis.convergence import Convergence, convergence
 from chromabuild.analysis.fold_clusters import Clusters, cluster_folds, differences, places
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.progress import Progress, silent
+from chromabuild.genome.circle import given_interval
 from mesoscale.fibre import Contact
 from mesoscale.model import Parameters
 from mesoscale.montecarlo import BURN_IN, block_count
@@ -83,6 +84,8 @@ class BinnedMaps:
     """Where on the chromosome the first bin begins."""
     size: int
     """Base pairs a bin."""
+    around: float | None = None
+    """Of a circle, in bins."""
 
     @property
     def mean(self) -> Array:
@@ -95,13 +98,14 @@ class BinnedMaps:
         return self.start + self.size * np.arange(self.maps.shape[1] + 1)
 
     def contact_probability(self) -> tuple[Array, Array]:
-        """Mean contacts (b,) at each distance of 0, 1, ... bins, and the standard error over folds."""
-        curves = np.array([by_distance(one) for one in self.maps])
+        """Mean contacts (b,) at each distance of 0, 1, ... bins, and the standard error over folds; NaN where there is
+        no such distance on a circle."""
+        curves = np.array([by_distance(one, around=self.around) for one in self.maps])
         return curves.mean(axis=0), curves.std(axis=0, ddof=1) / np.sqrt(len(curves))
 
     def convergence(self) -> Convergence:
         """How certain the mean map is."""
-        return convergence(self.maps)
+        return convergence(self.maps, self.around)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,9 @@ class Ensemble:
     """Base pairs."""
     resolution: int
     """Base pairs a bin of the folds' contact maps."""
+    circular: bool = False
+    turn: int = 0
+    """Base pairs of a circle from ``start`` to the first one of scaffolds."""
 
     @classmethod
     def read(cls, paths: Iterable[str | Path], progress: Progress = silent) -> "Ensemble":
@@ -130,8 +137,10 @@ class Ensemble:
         for k, path in enumerate(paths):
             progress(f"reading fold {k + 1}", k / len(paths))
             scaffold = read_scaffold(path)
-            locus = (scaffold.chromosome, int(scaffold.position[0]), len(scaffold.base), scaffold.contact_resolution)
-            if whose is not None and locus != whose[:4]:
+            start = int(scaffold.position.min())
+            locus = (scaffold.chromosome, start, len(scaffold.base), scaffold.contact_resolution, scaffold.circular,
+                     int(scaffold.position[0]) - start)
+            if whose is not None and locus != whose:
                 raise BadInputError(
                     f"{path} is a fold of {locus[0]}:{locus[1] + 1}-{locus[1] + locus[2]}, not of {whose[0]}:"
                     f"{whose[1] + 1}-{whose[1] + whose[2]} as {paths[0]}: take it out, or fold it again")
@@ -164,12 +173,12 @@ class Ensemble:
         begin = self.start // self.resolution * self.resolution
         place = begin + self.resolution * (np.arange(len(self.folds[0].contact_map)) + 0.5)
         maps = np.array([rebinned(fold.contact_map, place, edges) for fold in self.folds])
-        return BinnedMaps(maps, int(edges[0]), size)
+        return BinnedMaps(maps, int(edges[0]), size, self.length / size if self.circular else None)
 
     def nucleosome_map(self) -> tuple[Array, NDArray[np.int64]]:
         """Share of folds in which cores are within 25 nm (m, m), and the borders (m + 1,) of its bins: half way between
         the dyads of the first fold. Cores of other folds count where their dyads lie. Empty for DNA alone."""
-        dyads = self.folds[0].dyads
+        dyads = np.sort(self.folds[0].dyads)
         edges = np.array([self.start, *(dyads[:-1] + dyads[1:] + 1) // 2, self.start + self.length])
         total = np.zeros((len(edges) - 1, len(edges) - 1))
         for fold in self.folds:
@@ -203,10 +212,15 @@ class Ensemble:
         """The fold, counted from 0, with the smallest box."""
         return int(np.argmin([fold.measures["box_volume_nm3"] for fold in self.folds]))
 
+    def given(self, stretch: tuple[int, int]) -> tuple[int, int]:
+        """First and end base pair of a stretch on the chromosome, as input files have it."""
+        return given_interval(stretch, self.start, self.turn, self.length)
+
     def contact_frequencies(self, contacts: Sequence[Contact]) -> list[ContactFrequency]:
         """How often each of some contacts is closed, whether folds were given it or not."""
         given = [{(*entry["first"], *entry["second"]) for entry in fold.contacts} for fold in self.folds]
-        shares = np.mean([closed_contacts(fold.sites, contacts) for fold in self.folds], axis=0)
+        circle = self.length if self.circular else None
+        shares = np.mean([closed_contacts(fold.sites, contacts, circle) for fold in self.folds], axis=0)
         owned = [float(np.mean([(*one.first, *one.second) in those for those in given])) for one in contacts]
         return [ContactFrequency(one, own, float(share), float(np.sqrt(share * (1 - share) / len(self))))
                 for one, own, share in zip(contacts, owned, shares, strict=True)]
@@ -227,9 +241,9 @@ def measured_fold(scaffold: Scaffold, name: str) -> Fold:
     pairs = cKDTree(cores).query_pairs(CONTACT_DISTANCE, output_type="ndarray") if len(cores) else np.zeros((0, 2), int)
     dyads = position[scaffold.dyad]
     size = base_pair_bin(len(origin))
-    first = int(position[0]) // size
+    first = int(position.min()) // size
     near = (position[cKDTree(origin).query_pairs(BASE_PAIR_CONTACT, output_type="ndarray")] // size - first).T
-    bins = int(position[-1]) // size - first + 1
+    bins = int(position.max()) // size - first + 1
     base_pairs = csr_matrix((np.ones(near.shape[1]), (near.min(axis=0), near.max(axis=0))), (bins, bins))
     names = {"radius_of_gyration": "radius_of_gyration_nm", "end_to_end": "end_to_end_nm",
              "sedimentation_coefficient": "sedimentation_coefficient_svedberg",
@@ -253,10 +267,17 @@ def contact_sites(scaffold: Scaffold) -> NDArray[np.float32]:
     return (_NM * sites).astype(np.float32)
 
 
-def closed_contacts(sites: np.ndarray, contacts: Sequence[Contact]) -> NDArray[np.bool_]:
-    """Of each contact (c,) whether the middles of its stretches are together, as a contact counts as kept."""
-    ends = [[min(round((a + b - 1) / 2 / _SITE_STEP), len(sites) - 1) for a, b in (one.first, one.second)]
-            for one in contacts]
+def closed_contacts(sites: np.ndarray, contacts: Sequence[Contact], circle: int | None = None) -> NDArray[np.bool_]:
+    """Of each contact (c,) whether the middles of its stretches are together, as a contact counts as kept; ``circle``:
+    base pairs of one."""
+    def site(first: int, end: int) -> int:
+        middle = (first + end - 1) / 2
+        if circle is None:
+            return min(round(middle / _SITE_STEP), len(sites) - 1)
+        nearest = round(middle % circle / _SITE_STEP)
+        return nearest if nearest < len(sites) else 0
+
+    ends = [[site(*one.first), site(*one.second)] for one in contacts]
     pairs = np.array(ends, int).reshape(-1, 2)
     return np.linalg.norm(sites[pairs[:, 0]] - sites[pairs[:, 1]], axis=1) <= KEPT * Parameters().contact_distance
 

@@ -58,7 +58,8 @@ class EnsembleResult:
         """Agreement with the measured map; None where there is none."""
         if self.measured is None:
             return None
-        return compare(self.binned.mean, self.measured, self.binned.size, self.slope_range, self.held_out)
+        return compare(self.binned.mean, self.measured, self.binned.size, self.slope_range, self.held_out,
+                       self.binned.around)
 
     def judged(self) -> list[tuple[str, float | None, str, bool | None]]:
         """Measures of agreement: what, its value, what is good, and whether it is; None where it cannot be told."""
@@ -118,7 +119,8 @@ class EnsembleResult:
         whole = np.nansum(mean[1:])
         if self.measured is None:
             return mean / whole, error / whole, None
-        data = by_distance(self.measured, seen_bins(self.measured))
+        around = self.binned.around
+        data = by_distance(self.measured, seen_bins(self.measured, around), around)
         return mean / whole, error / whole, data / np.nansum(data[1:])
 
     def tables(self) -> dict[str, Table]:
@@ -133,11 +135,12 @@ class EnsembleResult:
             (name, *values.values()) for name, values in self.measures().items()])
         mean, error, data = self.curves()
         probability = Table(("distance_bp", "share", "error", "measured_share"), [
-            (k * self.binned.size, mean[k], error[k], "" if data is None else data[k]) for k in range(1, len(mean))])
-        start = self.ensemble.start
+            (k * self.binned.size, mean[k], error[k], "" if data is None else data[k]) for k in range(1, len(mean))
+            if np.isfinite(mean[k])])
         contacts = Table(("first_start", "first_end", "second_start", "second_end", "weight", "given_share", "target",
                           "frequency", "error"), [
-            (*(place + start for place in (*one.contact.first, *one.contact.second)), one.contact.weight, one.given,
+            (*self.ensemble.given(one.contact.first), *self.ensemble.given(one.contact.second), one.contact.weight,
+             one.given,
              target, one.frequency, one.error) for one, target in zip(self.contacts, self.targets, strict=True)])
         agreement = Table(("measure", "value", "good", "verdict"), [
             (what, float("nan") if value is None else value, good, {True: "good", False: "bad", None: ""}[is_good])

@@ -179,9 +179,22 @@ def stacked_pairs(cores: list[Core]) -> np.ndarray:
     return found
 
 
-def nucleosome_bins(whole: WholeNucleosomes, duplex: int = 0, start: int = 0) -> np.ndarray:
-    """(m + 1,) where the bins of a map of nucleosomes end: half way along the linkers; ``start``: the first base
-    pair's place on the chromosome."""
-    dyads = [one.dyad for one in whole.nucleosomes if one.duplex == duplex]
+def in_order(whole: WholeNucleosomes, duplex: int = 0, turn: int = 0) -> list[int]:
+    """The nucleosomes of a duplex by their place on the chromosome, on which the first base pair of a circle may lie
+    ``turn`` base pairs after the locus begins."""
+    return sorted((k for k, one in enumerate(whole.nucleosomes) if one.duplex == duplex),
+                  key=lambda k: _from_start(whole, k, turn))
+
+
+def _from_start(whole: WholeNucleosomes, k: int, turn: int) -> int:
+    """Base pairs from where the locus begins on the chromosome to a dyad."""
+    one = whole.nucleosomes[k]
+    return (one.dyad + turn) % len(whole.nucleotides.duplexes[one.duplex].first)
+
+
+def nucleosome_bins(whole: WholeNucleosomes, duplex: int = 0, start: int = 0, turn: int = 0) -> np.ndarray:
+    """(m + 1,) where the bins of a map of nucleosomes ``in_order`` end: half way along the linkers, and where the locus
+    does; ``start``: where it begins on the chromosome."""
+    dyads = [_from_start(whole, k, turn) for k in in_order(whole, duplex, turn)]
     middle = [(a + b + 1) // 2 for a, b in zip(dyads[:-1], dyads[1:], strict=True)]
     return start + np.array([0, *middle, len(whole.nucleotides.duplexes[duplex].first)])

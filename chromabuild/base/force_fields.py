@@ -19,6 +19,8 @@ class Cutoffs(NamedTuple):
     """From here on Lennard-Jones is switched off; None: plain truncation."""
     force_switch: bool
     """Whether its force is switched instead of its energy."""
+    tail: bool
+    """Whether energy and pressure of Lennard-Jones beyond the cutoff count, as of a uniform density."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +37,22 @@ class ForceField:
     switch_width: float | None = None
     """Angstrom before the cutoff over which Lennard-Jones is switched off; None: plain truncation."""
     switch: SwitchForm = "energy"
+    tail: bool = True
+    """Whether it was made with the energy and pressure of Lennard-Jones beyond the cutoff."""
     is_charmm: bool = False
     """Whether residues are named as CHARMM names them and made by patches (templates/charmm_residues.json)."""
     by_analogy: bool = False
     """Whether residues without published parameters have those of like groups (``templates/*_analogies.json``)."""
 
-    def cutoffs(self, cutoff: float | None, switch_distance: float | None, switch: SwitchForm | None) -> Cutoffs:
-        """What the settings mean; None: as the force field was made."""
+    def cutoffs(self, cutoff: float | None, switch_distance: float | None, switch: SwitchForm | None,
+                tail: bool | None) -> Cutoffs:
+        """What the settings mean; None: as the force field was made. A force that is switched off has no tail."""
         end = self.cutoff if cutoff is None else cutoff
         if switch_distance is None and self.switch_width is not None:
             switch_distance = max(0.5 * end, end - self.switch_width)
         is_switched = switch_distance is not None and switch_distance < end
-        return Cutoffs(end, switch_distance, is_switched and (switch or self.switch) == "force")
+        force_switch = is_switched and (switch or self.switch) == "force"
+        return Cutoffs(end, switch_distance, force_switch, self.tail and not force_switch if tail is None else tail)
 
 
 def _amber_water(folder: str) -> dict[WaterName, str]:
@@ -63,7 +69,7 @@ FORCE_FIELDS: dict[ForceFieldName, ForceField] = {
                           _amber_water("amber19")),
     "charmm36m": ForceField("CHARMM36m + CHARMM36 + CHARMM TIP3P", ("charmm36_2024.xml",),
                             {"tip3p": "charmm36_2024/water.xml"}, cutoff=12.0, switch_width=2.0, switch="force",
-                            is_charmm=True),
+                            tail=False, is_charmm=True),
 }
 FORCE_FIELDS["charmm36m-analogy"] = replace(
     FORCE_FIELDS["charmm36m"],

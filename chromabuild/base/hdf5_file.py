@@ -7,6 +7,7 @@ from pathlib import Path
 
 import h5py
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 
 HARMED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError, MemoryError)
@@ -14,6 +15,24 @@ HARMED = (OSError, KeyError, ValueError, TypeError, IndexError, AttributeError, 
 
 CHECKED = {"libver": ("v110", "v110")}
 """Options of a file whose headers carry checksums: HDF5 refuses damaged ones, where others may hold it for ever."""
+
+
+KINDS = {"chromabuild-scaffold": "a scaffold", "chromabuild-solute": "a solute", "chromabuild-topology": "a topology",
+         "chromabuild-nucleosome": "a nucleosome template", "chromabuild-placed-solute": "the solute of a shard set",
+         "chromabuild-solvation-plan": "the water and ions of a shard set"}
+"""What a file is, by its attribute ``format``."""
+
+
+def check_kind(file: h5py.File, path: str | Path, wanted: str, version: int, remedy: str) -> None:
+    """Raises BadInputError unless an open file has the ``wanted`` format and version; ``remedy``: how such a file is
+    made, or which one to give."""
+    found = file.attrs.get("format", "")
+    found = found.decode(errors="replace") if isinstance(found, bytes) else str(found)
+    if found == wanted and file.attrs.get("version") == version:
+        return
+    what = KINDS.get(found, "an HDF5 file of another origin")
+    raise BadInputError(f"{path} is {what}{' of another version' * (found == wanted)}, and {KINDS[wanted]} of version "
+                        f"{version} is needed: {remedy}")
 
 
 @contextmanager

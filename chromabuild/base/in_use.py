@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from chromabuild.base.errors import BusyError, ResourceError
+from chromabuild.base.errors import BusyError
+from chromabuild.base.files import cannot_write
 
 LOCK_NAME = ".in_use"
 LINGER_SECONDS = 60.0
@@ -21,8 +22,10 @@ _held: dict[Path, tuple[int, int]] = {}
 
 
 @contextmanager
-def in_use(folder: str | Path) -> Iterator[None]:
+def in_use(folder: str | Path, is_lock_kept: bool = True) -> Iterator[None]:
     """Hold a folder, made if need be, for this thread; within, the same thread may hold it again.
+
+    The lock file stays, unless not ``is_lock_kept``: in folders that are given away.
 
     The kernel takes the lock back when this process and those that inherited it (``lock_descriptors``) have ended.
     After a process that died the latter are waited for. On a file system without locks there is none.
@@ -44,6 +47,8 @@ def in_use(folder: str | Path) -> Iterator[None]:
         finally:
             del _held[path]
             _tell(lock, "")
+            if not is_lock_kept:
+                path.unlink(missing_ok=True)
             _remove_empty(path, made)
             # Closing alone would leave it to a child that still has the file open.
             _lock(lock, fcntl.LOCK_UN)
@@ -58,7 +63,7 @@ def _taken(path: Path) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise ResourceError(f"cannot write {path}: {error.strerror or error}") from error
+            raise cannot_write(path, error) from error
         try:
             _take(lock, path)
             with suppress(FileNotFoundError):
@@ -72,8 +77,8 @@ def _taken(path: Path) -> int:
 
 def _remove_empty(path: Path, made: list[Path]) -> None:
     """Remove the folders that were made for a lock file, where nothing else came to them."""
-    if made and [*path.parent.iterdir()] == [path]:
-        path.unlink()
+    if made and [*path.parent.iterdir()] in ([], [path]):
+        path.unlink(missing_ok=True)
         with suppress(OSError):  # one that is not empty
             for place in made:
                 place.rmdir()

@@ -45,14 +45,14 @@ class LocusSection(Section):
     wrapping: Literal["uniform", "width", "thick"] = Field("uniform", description="what is wrapped: wrapped_length on every core; the BED interval, e.g. an MNase fragment, cut to 147; or columns 7 and 8 of BED (thickStart, thickEnd), which may be asymmetric about the dyad and, of nucleosomes with a linker histone, reach 83 bp to either side")
     missing_dimers: str | None = Field(None, json_schema_extra=INPUT_FILE, description="BED of hexasomes and tetrasomes: nucleosomes whose dyad lies inside lack the H2A-H2B dimer that column 4 names (proximal: on the side of lower positions, of higher ones where column 6 is -; distal; or both), and the DNA that it holds is unwrapped; empty: none")
     minimum_linker: int = Field(10, ge=0, description="bp left between neighbouring cores when dyads are too close")
-    circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid or a minichromosome; without contacts and other proteins only")
-    linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA, with nucleosomes that whose linkers are nearest to rest")
+    circular: bool = Field(False, description="whether the sequence is closed to a circle, such as a plasmid or a minichromosome; intervals of input files across base pair 1 end beyond its last one")
+    linking_number: int | None = Field(None, ge=1, description="turns of one strand of a circle about the other; empty: the nearest to relaxed DNA, with nucleosomes or other proteins that whose linkers are nearest to rest")
     overlaps: Literal["shift", "best-score", "draw", "error"] = Field("shift", description="what to do with dyads that are too close: least-squares shift, best-scoring subset, one of the alternatives drawn by the seed in proportion to their scores, or refuse")
 
     @property
     def is_bare_circle(self) -> bool:
         """Whether it is closed DNA alone, whose path is known."""
-        return self.circular and self.nucleosomes is None
+        return self.circular and self.nucleosomes is None and self.proteins is None
 
 
 class ScaffoldSection(Section):
@@ -197,11 +197,12 @@ class DynamicsSection(Section):
     cutoff: float | None = Field(None, ge=6, description="angstrom, real-space electrostatics and Lennard-Jones; empty: what the force field was made with, 9 (amber) or 12 (charmm36m)")
     switch_distance: Positive | None = Field(None, description="angstrom, where Lennard-Jones begins to be switched off; the cutoff: plain truncation; empty: plain truncation (amber) or 2 before the cutoff (charmm36m)")
     switch: SwitchForm | None = Field(None, description="what is switched off: energy or force of Lennard-Jones; empty: energy (amber) or force (charmm36m)")
+    dispersion_correction: bool | None = Field(None, description="whether energy and pressure of Lennard-Jones beyond the cutoff count, as of a uniform density; empty: as the force field was made, true (amber) or false (charmm36m, and where the force is switched off)")
     pairlist_buffer: Positive = Field(1.5, description="angstrom, reach of the pair list beyond the cutoff")
     pme_spline_order: int = Field(4, ge=4, le=10, description="order of the B-splines of PME")
     pme_spacing: float = Field(1.2, ge=0.25, le=2, description="angstrom, widest spacing of the PME grid")
     thermostat: Literal["bussi", "nose-hoover", "langevin", "berendsen"] = Field("bussi", description="bussi: stochastic velocity rescaling (engine openmm: always langevin)")
-    thermostat_time: Positive = Field(0.1, description="ps, relaxation time of the temperature; langevin: the inverse of its friction")
+    thermostat_time: Positive | None = Field(None, description="ps, relaxation time of the temperature, of langevin (and so of engine openmm) the inverse of its friction; empty: 0.1, of langevin 1")
     barostat_time: Positive = Field(2.0, description="ps, relaxation time of the pressure (engine openmm: Monte Carlo moves instead)")
     deterministic: bool = Field(False, description="the same bits on any number of ranks and threads; slower (engine openmm: on the same machine and platform, on one thread of a CPU)")
     trajectory_selection: Literal["auto", "all", "solute", "solute-and-ions"] = Field("auto", description="atoms of the trajectory and of topology.psf; auto: all below a million, from there on solute and ions")
@@ -217,7 +218,18 @@ class DynamicsSection(Section):
     @property
     def cutoffs(self) -> Cutoffs:
         """How non-bonded interactions end, with what the force field was made with where nothing is set."""
-        return FORCE_FIELDS[self.force_field].cutoffs(self.cutoff, self.switch_distance, self.switch)
+        return FORCE_FIELDS[self.force_field].cutoffs(self.cutoff, self.switch_distance, self.switch,
+                                                      self.dispersion_correction)
+
+    @property
+    def friction(self) -> float:
+        """Of Langevin dynamics, 1/ps."""
+        return 1 / (self.thermostat_time or 1.0)
+
+    @property
+    def temperature_time(self) -> float:
+        """Ps, in which other thermostats bring the temperature to theirs."""
+        return self.thermostat_time or 0.1
 
 
 HEALTH_KEYS = ("max_force", "max_temperature", "max_drift", "max_volume_ratio")
@@ -326,7 +338,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
-    problem = _problem_of_replicas(config) or _problem_of_boosts(config)
+    problem = _problem_of_replicas(config) or _problem_of_boosts(config) or _problem_of_tail(config.dynamics)
     if problem:
         raise BadInputError(f"{path}: {problem}")
     problem = launcher_problem(config.dynamics.launcher)
@@ -360,6 +372,14 @@ def _problem_of_boosts(config: Settings) -> str | None:
         return None
     return (f"phase {boosted.name} has a boost, which dynamics.engine {config.dynamics.engine} does not know: set "
             "dynamics.engine to chromamd")
+
+
+def _problem_of_tail(dynamics: DynamicsSection) -> str | None:
+    """What the correction for dispersion does not go with."""
+    if not (dynamics.cutoffs.tail and dynamics.cutoffs.force_switch):
+        return None
+    return ("dynamics.dispersion_correction = true does not go with a force of Lennard-Jones that is switched off: leave "
+            "it empty, or set dynamics.switch to energy")
 
 
 def _rivals(overrides: Mapping[str, object]) -> dict[str, object]:

@@ -1,5 +1,6 @@
 """The command line. One module a command; none has logic of its own, and heavy imports wait until a command runs."""
 
+from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.cli import (  # noqa: F401  (each module puts its command on the app)
     all_stages,
     analyse,
@@ -25,11 +26,12 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     view,
     workflow,
 )
-from chromabuild.cli.frame import app
+from chromabuild.cli.frame import app, leave
 
 __all__ = ["app", "main"]
 
 
 def main() -> None:
     """Entry point of the console script ``chromabuild``."""
-    app(prog_name="chromabuild")
+    with stops_go_to(leave):
+        app(prog_name="chromabuild")

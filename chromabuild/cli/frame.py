@@ -5,14 +5,18 @@ import functools
 import json
 import os
 import sys
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from chromabuild.base.errors import BadInputError, ChromabuildError, InterruptedRunError, ResourceError
+from chromabuild.base.files import remedy_of
 from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.base.summary import Summary
 from chromabuild.pipeline.stages import STAGES
@@ -34,10 +38,15 @@ _AFTER = {"scaffold": ("ensemble",), "solvate": ("shards",)}
 ORDER = ("init", "validate", "plan", "all",
          *(name for stage in STAGES for name in (stage.name, *_AFTER.get(stage.name, ()))),
          "contact-energies", "view", "verify", "workflow", "analyse", "template", "import", "export", "qm")
+IMPORT_SECONDS = 5.0
+"""How long an interruption waits at most for modules that are being imported."""
+_first_stop = 0.0
+"""When the interruption came that waits, by the monotonic clock; 0: none does."""
+INTERRUPTED = "interrupted: the same command continues"
 OUT_OF_MEMORY = ("out of memory: `chromabuild plan` tells what each stage needs and what would save it; a limit of "
                  "`ulimit -v` or `ulimit -d` counts addresses that are not used too")
 _OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ESTALE, errno.EACCES, errno.EPERM,
-                errno.EROFS}
+                errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG}
 """Errors of the system that say something of a disk, not of the program."""
 
 
@@ -114,10 +123,14 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         except (typer.Exit, typer.BadParameter):
             raise
         except ChromabuildError as error:
+            if _is_interrupted(error):
+                _fail(INTERRUPTED, InterruptedRunError.exit_code)
             _fail(str(error), error.exit_code)
         except KeyboardInterrupt:
-            _fail("interrupted: the same command continues", InterruptedRunError.exit_code)
+            _fail(INTERRUPTED, InterruptedRunError.exit_code)
         except Exception as error:
+            if _is_interrupted(error):
+                _fail(INTERRUPTED, InterruptedRunError.exit_code)
             if _lacks_memory(error):
                 _fail(OUT_OF_MEMORY, ResourceError.exit_code)
             if isinstance(error, BrokenPipeError):
@@ -125,8 +138,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(0) from None
             if isinstance(error, OSError) and error.errno in _OF_THE_DISK:
                 where = f"{error.filename}: " if error.filename else ""
-                _fail(f"{where}{error.strerror}: free some disk space or choose another output folder",
-                      ResourceError.exit_code)
+                _fail(f"{where}{error.strerror}: {remedy_of(error)}", ResourceError.exit_code)
             # mesoscale does not know chromabuild's errors: its complaints about input are plain ValueErrors.
             if isinstance(error, ValueError) and _raised_in_mesoscale(error):
                 _fail(str(error), BadInputError.exit_code)
@@ -135,8 +147,42 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     return guarded
 
 
-def _interrupt(number: int) -> NoReturn:
+def _interrupt(number: int) -> None:
+    """Interrupt the command; at once, but for an import, which ends first if it does so soon.
+
+    Modules in C++ that meet an exception while they are loaded end the process.
+    """
+    global _first_stop
+    _first_stop = _first_stop or time.monotonic()
+    if time.monotonic() < _first_stop + IMPORT_SECONDS and _is_importing():
+        again = threading.Timer(0.02, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
+    _first_stop = 0.0
     raise KeyboardInterrupt
+
+
+def _is_importing() -> bool:
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
+        frame = frame.f_back
+    return frame is not None
+
+
+def leave(number: int) -> NoReturn:
+    """End by a signal that comes before a command has begun or after it."""
+    print(f"chromabuild: {INTERRUPTED}", file=sys.stderr)
+    raise SystemExit(InterruptedRunError.exit_code)
+
+
+def _is_interrupted(error: BaseException) -> bool:
+    """Whether an error is what somebody, such as Python where it makes a class, has made of an interruption."""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            return True
+    return False
 
 
 def _lacks_memory(error: Exception) -> bool:

@@ -29,8 +29,9 @@ _SHOWN = 20
 @app.command()
 @command
 def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], seed: SeedOption = None,  # noqa: B006
-             threads: ThreadsOption = None, until: Annotated[str, typer.Option(
-                 metavar="STAGE", help="Last stage that is run here.")] = "run",
+             threads: ThreadsOption = None, until: Annotated[str | None, typer.Option(
+                 metavar="STAGE", help="Last stage that is run here.",
+                 show_default="report, with --machine run")] = None,
              machine: Annotated[str | None, typer.Option(
                  "--machine", metavar="NAME|FILE", help="The dynamics will run on this machine; `chromabuild plan "
                  "--machine list` names them.")] = None,
@@ -52,6 +53,7 @@ def validate(config: ConfigOption = DEFAULT_CONFIG, overrides: SetOption = [], s
     from chromabuild.pipeline.limits import STAGES_WITH_LIMITS, Nodes
     from chromabuild.scaling.machine import find_machine
 
+    until = until or ("run" if machine else STAGES_WITH_LIMITS[-1])
     if until not in STAGES_WITH_LIMITS:
         raise typer.BadParameter(f"{until} is not a stage: choose from {', '.join(STAGES_WITH_LIMITS)}",
                                  param_hint="--until")

@@ -18,7 +18,7 @@ from chromabuild.simulate.protocol import PlannedPhase
 
 END_PAIRS_NAME = "end_pairs.rst"
 _RANGES_A_LINE = 7
-_TRUNCATED, _EVERY_BOND = 0, 1
+_EVERY_BOND = 1
 _THERMOSTATS = {"langevin": 3, "nose-hoover": 3, "bussi": 11, "berendsen": 1}
 _FARTHEST = 999.0
 
@@ -35,7 +35,7 @@ def phase_control(phase: PlannedPhase, dynamics: DynamicsSection, options: Nonbo
              "ntwx": phase.trajectory_period if phase.frames else 0, "ntwprt": last_written, "iwrap": 0,
              "ntr": int(bool(phase.restraints)), "nmropt": int(ramp or bool(phase.end_pairs))}
     mesh = {f"nfft{axis}": points for axis, points in zip((1, 2, 3), options.grid, strict=True)}
-    mesh |= {"order": dynamics.pme_spline_order, "ew_coeff": round(options.alpha, 8), "vdwmeth": _TRUNCATED}
+    mesh |= {"order": dynamics.pme_spline_order, "ew_coeff": round(options.alpha, 8), "vdwmeth": int(options.tail)}
     title = f"chromabuild, phase {phase.name}"
     if options.is_switched and options.force_switch:
         keys["fswitch"] = options.switch_distance
@@ -79,9 +79,9 @@ def _dynamics(phase: PlannedPhase, dynamics: DynamicsSection, seed: int) -> dict
     if phase.ensemble != "NVE":
         keys |= {"ntt": _THERMOSTATS[dynamics.thermostat], "temp0": end}
         if keys["ntt"] == _THERMOSTATS["langevin"]:
-            keys["gamma_ln"] = 1 / dynamics.thermostat_time
+            keys["gamma_ln"] = dynamics.friction
         else:
-            keys["tautp"] = dynamics.thermostat_time
+            keys["tautp"] = dynamics.temperature_time
     if phase.ensemble == "NPT":
         keys |= {"ntb": 2, "ntp": 1, "barostat": 2, "pres0": round(phase.pressure * BAR_PER_ATM, 6)}
     return keys

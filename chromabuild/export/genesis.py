@@ -144,7 +144,7 @@ def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: D
         "ENERGY": {"forcefield": files.name, "electrostatic": "PME", "switchdist": switch, "cutoffdist": options.cutoff,
                    "vdw_force_switch": options.force_switch or None,
                    "pairlistdist": options.cutoff + dynamics.pairlist_buffer, "pme_alpha": round(options.alpha, 8),
-                   "pme_nspline": dynamics.pme_spline_order, "dispersion_corr": "NONE",
+                   "pme_nspline": dynamics.pme_spline_order, "dispersion_corr": "EPRESS" if options.tail else "NONE",
                    **{f"pme_ngrid_{axis}": points for axis, points in zip("xyz", options.grid, strict=True)}}}
     if phase.kind == "minimise":
         sections["MINIMIZE"] = {"method": "SD", "nsteps": phase.steps, **periods}

@@ -54,10 +54,12 @@ def styles_input(topology: Topology, types: AtomTypes, kinds: np.ndarray, option
     """
     angle, torsion = ("harmonic", "fourier") if types.scaled is None else ("charmm", "charmm")
     scales = f"lj 0 0 {1 / SCNB:.10g} coul 0 0 {1 / SCEE:.10g}" if types.scaled is None else "charmm"
+    style = _pair_style(types.scaled is not None, options, water)
+    tail = "yes" if options.tail and style.startswith("lj/cut/") else "no"  # styles that switch have none
     lines = ["# chromabuild: the force field", "units real", "boundary p p p", "atom_style full", "bond_style harmonic",
              f"angle_style {angle}", f"dihedral_style {torsion}", "improper_style harmonic",
-             f"pair_style {_pair_style(types.scaled is not None, options, water)}",
-             "pair_modify mix arithmetic tail no", f"special_bonds {scales}", *(["include maps.in"] if maps else []),
+             f"pair_style {style}", f"pair_modify mix arithmetic tail {tail}", f"special_bonds {scales}",
+             *(["include maps.in"] if maps else []),
              " ".join(["read_data system.data", *(f'fix cmap{k} "{line}" CMAP{k}' for k, line in enumerate(maps, 1))])]
     lj_type = types.lj_type[kinds]
     special = topology.special_pairs
@@ -180,7 +182,7 @@ def _dynamics(phase: PlannedPhase, dynamics: DynamicsSection, seed: int, rigid: 
     seed = 1 + (seed + phase.first_step) % _LARGEST_SEED
     lines = [f"reset_timestep {phase.first_step}", f"timestep {phase.timestep:g}"]
     motion, bath = "nve", ""
-    time = 1000 * dynamics.thermostat_time
+    time = 1000 * (1 / dynamics.friction if dynamics.thermostat == "langevin" else dynamics.temperature_time)
     if phase.ensemble == "NPT":
         motion = f"nph iso {phase.pressure:g} {phase.pressure:g} {1000 * dynamics.barostat_time:g}"
     if phase.ensemble != "NVE":

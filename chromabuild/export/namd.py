@@ -107,7 +107,8 @@ def phase_configuration(phase: PlannedPhase, dynamics: DynamicsSection, options:
         "cutoff": options.cutoff, "switching": "on" if options.is_switched else "off",
         **({"switchdist": options.switch_distance} if options.is_switched else {}),
         **({"vdwForceSwitching": "on"} if options.is_switched and options.force_switch else {}),
-        "pairlistdist": options.cutoff + max(1.5, dynamics.pairlist_buffer), "LJcorrection": "no", "PME": "yes",
+        "pairlistdist": options.cutoff + max(1.5, dynamics.pairlist_buffer), "PME": "yes",
+        "LJcorrection": "yes" if options.tail else "no",
         **{f"PMEGridSize{axis}": points for axis, points in zip("XYZ", options.grid, strict=True)},
         "PMEInterpOrder": dynamics.pme_spline_order, "PMETolerance": 1e-5, "timestep": phase.timestep,
         "stepspercycle": cycle, "nonbondedFreq": 1, "fullElectFrequency": 1, "wrapAll": "off", "seed": seed,
@@ -144,11 +145,11 @@ def _bath(phase: PlannedPhase, dynamics: DynamicsSection) -> tuple[dict[str, obj
     if phase.ensemble == "NVE":
         return {}, []
     if dynamics.thermostat in ("langevin", "nose-hoover"):
-        keys: dict[str, object] = {"langevin": "on", "langevinDamping": 1 / dynamics.thermostat_time,
+        keys: dict[str, object] = {"langevin": "on", "langevinDamping": dynamics.friction,
                                    "langevinTemp": start, "langevinHydrogen": "off"}
         changed = ["langevinTemp"]
     else:
-        keys = {"stochRescale": "on", "stochRescaleTemp": start, "stochRescalePeriod": dynamics.thermostat_time}
+        keys = {"stochRescale": "on", "stochRescaleTemp": start, "stochRescalePeriod": dynamics.temperature_time}
         changed = ["stochRescaleTemp"]
     if phase.ensemble == "NPT":
         keys |= {"useGroupPressure": "yes", "useFlexibleCell": "no", "langevinPiston": "on",

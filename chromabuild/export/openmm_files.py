@@ -122,7 +122,7 @@ def openmm_topology(system: BuiltSystem) -> app.Topology:
 
 def _protocol(phases: Sequence[PlannedPhase], dynamics: DynamicsSection, seed: int) -> dict:
     return {
-        "seed": seed, "friction": 1 / dynamics.thermostat_time, "checkpoint_period": CHECKPOINT_STEPS,
+        "seed": seed, "friction": dynamics.friction, "checkpoint_period": CHECKPOINT_STEPS,
         "units": "fs, K, atm, kcal/mol/angstrom^2, steps; friction 1/ps",
         "phases": [{
             "name": phase.stem, "kind": phase.kind, "steps": phase.steps, "ensemble": phase.ensemble,

@@ -17,7 +17,7 @@ from chromabuild.base.constants import ANGSTROM_PER_NM
 from chromabuild.export.blocks import molecule_blocks, row_blocks
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
-from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology
+from chromabuild.simulate.openmm_engine import NonbondedOptions, system_from_topology, tail_energy
 
 _LISTS = {"Particles", "Constraints", "Bonds", "Angles", "Torsions", "Exceptions", "Exclusions"}
 """Elements whose children belong to atoms: the same in every copy of a molecule but for the numbers of these."""
@@ -49,6 +49,9 @@ def write_system(file: TextIO, topology: Topology, box: np.ndarray, options: Non
                           run_template=np.arange(len(kinds), dtype=np.int32), run_count=np.ones(len(kinds), dtype=int),
                           run_residue=None, run_segid=None)
     made = system_from_topology(one_of_each, box, options, rigid=True, by_term=False)
+    for force in made.getForces():
+        if isinstance(force, openmm.CustomVolumeForce):
+            force.setEnergyFunction(tail_energy(topology, options))
     lines = openmm.XmlSerializer.serialize(made).splitlines(keepends=True)
     del made
     place = dict(zip(kinds.tolist(), range(len(kinds)), strict=True))

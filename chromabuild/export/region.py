@@ -22,20 +22,21 @@ _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
 def base_pairs_of_region(text: str, scaffold: "Scaffold") -> tuple[int, int]:
     """First and last base pair, from 0, of a region as genome browsers write it: ``chrXIII:40,000-45,000``, from 1.
 
-    What lies outside the locus is left out. Raises BadInputError for another form, another chromosome, or a region
-    beside the locus.
+    Of a circle the last may be before the first: the region then runs across the end. What lies outside the locus is
+    left out. Raises BadInputError for another form, another chromosome, or a region beside the locus.
     """
     found = _REGION.fullmatch(text.strip())
     if found is None:
         raise BadInputError(f"--region {text} is no region: write it as {scaffold.chromosome}:1000-2000")
     first, last = (int(found[name].replace(",", "")) - 1 for name in ("first", "last"))
-    start, end = int(scaffold.position[0]), int(scaffold.position[-1])
+    start, end = int(scaffold.position.min()), int(scaffold.position.max())
     where = f"{scaffold.chromosome}:{start + 1}-{end + 1}"
     if found["chromosome"] is not None and not same_chromosome(found["chromosome"], scaffold.chromosome):
         raise BadInputError(f"--region {text} is on another chromosome than the locus, {where}")
     if first > last or last < start or first > end:
         raise BadInputError(f"--region {text} holds no base pair of the locus, {where}")
-    return max(first, start) - start, min(last, end) - start
+    ends = (int(np.flatnonzero(scaffold.position == place)[0]) for place in (max(first, start), min(last, end)))
+    return next(ends), next(ends)
 
 
 def base_pairs_of_nucleosomes(text: str, scaffold: "Scaffold") -> tuple[int, int]:
@@ -53,27 +54,29 @@ def base_pairs_of_nucleosomes(text: str, scaffold: "Scaffold") -> tuple[int, int
 
 
 def part_of_solute(solute: Solute, scaffold: "Scaffold", first_bp: int, last_bp: int) -> Solute:
-    """Base pairs ``first_bp`` to ``last_bp``, the histones of nucleosomes whose dyad is one of them, and other proteins
-    that hold none but these."""
+    """Base pairs ``first_bp`` to ``last_bp``, of a circle also across its end, the histones of nucleosomes whose dyad
+    is one of them, and other proteins that hold none but these."""
     first = solute.molecule_first_residue
     n = len(scaffold.base)
-    there = set(np.flatnonzero((scaffold.dyad >= first_bp) & (scaffold.dyad <= last_bp)).tolist())
+    pairs = np.arange(first_bp, last_bp + 1 + (n if last_bp < first_bp else 0)) % n
+    there = set(np.flatnonzero(np.isin(scaffold.dyad, pairs)).tolist())
     bound, site = scaffold.proteins, protein_of_molecules(solute)
-    held = set() if bound is None else set(np.flatnonzero(
-        (bound.first_bp >= first_bp) & (bound.last_bp <= last_bp)).tolist())
+    held = set() if bound is None else {k for k, (first_held, last_held) in enumerate(
+        zip(bound.first_bp.tolist(), bound.last_bp.tolist(), strict=True))
+        if np.isin(np.arange(first_held, last_held + 1), pairs).all()}
     chosen: list[tuple[int, np.ndarray]] = []
     for molecule, name in enumerate(solute.molecule_name):
         if name == "DNA-I":
-            rows = range(first_bp, last_bp + 1)
+            rows = pairs
         elif name == "DNA-J":
-            rows = range(n - 1 - last_bp, n - first_bp)
+            rows = n - 1 - pairs[::-1]
         elif int(solute.molecule_nucleosome[molecule]) in there or site[molecule] in held:
-            rows = range(int(first[molecule + 1] - first[molecule]))
+            rows = np.arange(int(first[molecule + 1] - first[molecule]))
         else:
             continue
-        chosen.append((molecule, int(first[molecule]) + np.arange(rows.start, rows.stop)))
+        chosen.append((molecule, int(first[molecule]) + rows))
     part = residues_of(solute, chosen)
-    if last_bp - first_bp + 1 < n:
+    if len(pairs) < n:
         return part
     molecules = [molecule for molecule, _ in chosen]
     return replace(part, circular=tuple(molecules.index(k) for k in solute.circular))

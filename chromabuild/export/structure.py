@@ -39,8 +39,9 @@ def write_structure(solute: Solute, path: Path, title: str, provenance: dict | N
                     solvent: Sequence[SolventKind] = ()) -> Path:
     """Write a solute, with ``solvent`` behind it, in the format of the file's suffix: ``.cif``, ``.bcif`` or ``.pdb``.
 
-    A PDB file has at most 99,999 atoms in 62 chains, which get letters in the order of their molecules. Raises
-    BadInputError for another suffix and for more than a PDB file holds.
+    A PDB file has at most 99,999 atoms in 62 chains, which get letters in the order of their molecules; waters and ions
+    of one kind are a chain there, numbered from 1. Raises BadInputError for another suffix and for more than a PDB file
+    holds.
     """
     writers = {".cif": _write_text, ".bcif": _write_binary, ".pdb": _write_pdb}
     if path.suffix not in writers:
@@ -273,17 +274,22 @@ _ATOM_ITEMS = ["group_PDB", "id", "type_symbol", "label_atom_id", "label_alt_id"
 
 def _write_text(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
     with atomic_path(path) as part, open(part, "w", encoding="ascii") as file:
-        file.write("data_CHROMABUILD\n")
-        for name, items, rows in categories:
-            file.writelines(_text_of(name, items, rows))
-        file.write("#\nloop_\n" + "".join(f"_atom_site.{item}\n" for item in _ATOM_ITEMS))
-        for block in _atom_lines(solute):
-            file.writelines(block)
-        for block in solvent_lines(list(solvent), solute.n_atoms + 1, max(entity_of_molecules(solute)) + 1,
-                                   _solvent_chains(solute, solvent),
-                                   [[_quoted(name) for name in kind.names] for kind in solvent]):
-            file.writelines(block)
-        file.write("#\n")
+        file.writelines(_lines(solute, categories, solvent))
+
+
+def _lines(solute: Solute, categories: list[Category], solvent: Sequence[SolventKind]) -> Iterator[str]:
+    """Of an mmCIF file."""
+    yield "data_CHROMABUILD\n"
+    for name, items, rows in categories:
+        yield from _text_of(name, items, rows)
+    yield "#\nloop_\n" + "".join(f"_atom_site.{item}\n" for item in _ATOM_ITEMS)
+    for block in _atom_lines(solute):
+        yield from block
+    for block in solvent_lines(list(solvent), solute.n_atoms + 1, max(entity_of_molecules(solute)) + 1,
+                               _solvent_chains(solute, solvent),
+                               [[_quoted(name) for name in kind.names] for kind in solvent]):
+        yield from block
+    yield "#\n"
 
 
 def _text_of(name: str, items: list[str], rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -419,32 +425,32 @@ def _distinct(values: list[str], which: np.ndarray) -> tuple[list[str], np.ndarr
 
 def _write_pdb(path: Path, solute: Solute, categories: list[Category], solvent: Sequence[SolventKind] = ()) -> None:
     letters = _LETTERS + _LETTERS.lower() + "0123456789"
-    n_chains = len(solute.molecule_name) + len(solvent)
+    chain_of = _pdb_chains(solute) | {chain: chain for chain in _solvent_chains(solute, solvent)}
+    n_chains = len(set(chain_of.values()))
     n_atoms = solute.n_atoms + sum(kind.n_atoms for kind in solvent)
     if n_atoms > LARGEST_PDB or n_chains > len(letters):
         raise BadInputError(f"{path} would have {n_atoms:,} atoms in {n_chains} chains, and a PDB file holds "
                             f"{LARGEST_PDB:,} in {len(letters)}: write .cif or .bcif, or choose a --region")
-    whole = path.with_name(f".{path.name}.cif")
-    try:
-        _write_text(whole, solute, categories, solvent)
-        structure = gemmi.read_structure(str(whole))
-    finally:
-        whole.unlink(missing_ok=True)
+    block = gemmi.cif.read_string("".join(_lines(solute, categories, solvent))).sole_block()
+    structure = gemmi.make_structure_from_block(block)
     structure.setup_entities()
-    # Segments are chains there; a PDB has one letter for each molecule, whose residues stand together.
-    model = gemmi.Model(1)
-    by_molecule: dict[str, gemmi.Chain] = {}
-    letter_of: dict[str, str] = {}
-    for chain in structure[0]:
-        for residue in chain:
-            if residue.subchain not in by_molecule:
-                by_molecule[residue.subchain] = gemmi.Chain(letters[len(by_molecule)])
-            by_molecule[residue.subchain].add_residue(residue)
-            letter_of[chain.name] = by_molecule[residue.subchain].name
+    # Segments are chains there; a PDB has a letter for each molecule, whose residues stand together.
+    letter_of = dict(zip(dict.fromkeys(chain_of.values()), letters, strict=False))
+    chains = {key: gemmi.Chain(letter) for key, letter in letter_of.items()}
+    place: dict[tuple[str, str], tuple[str, gemmi.SeqId]] = {}
+    for segment in structure[0]:
+        for residue in segment:
+            chain = chains[chain_of[residue.subchain]]
+            before = segment.name, str(residue.seqid)
+            if chain_of[residue.subchain] != residue.subchain:  # each was the first of its own molecule
+                residue.seqid = gemmi.SeqId(len(chain) + 1, " ")
+            place[before] = chain.name, residue.seqid
+            chain.add_residue(residue)
     for bond in structure.connections:  # LINK and SSBOND
         for partner in (bond.partner1, bond.partner2):
-            partner.chain_name = letter_of[partner.chain_name]
-    for chain in by_molecule.values():
+            partner.chain_name, partner.res_id.seqid = place[partner.chain_name, str(partner.res_id.seqid)]
+    model = gemmi.Model(1)
+    for chain in chains.values():
         model.add_chain(chain)
     while len(structure):
         del structure[0]
@@ -452,4 +458,11 @@ def _write_pdb(path: Path, solute: Solute, categories: list[Category], solvent: 
     structure.helices.clear()
     structure.sheets.clear()
     with atomic_path(path) as part:
-        structure.write_pdb(str(part))
+        part.write_text(structure.make_pdb_string(), encoding="ascii")
+
+
+def _pdb_chains(solute: Solute) -> dict[str, str]:
+    """Chain of each molecule, by its own name: waters and ions of one kind share one, named for the kind."""
+    library, kinds = list(residue_library().values()), solute.residue_template[solute.molecule_first_residue[:-1]]
+    own = {chain_name(k): library[kind] for k, kind in enumerate(kinds.tolist())}
+    return {chain: f"of {kind.pdb_name}" if kind.kind in ("water", "ion") else chain for chain, kind in own.items()}

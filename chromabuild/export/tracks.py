@@ -26,31 +26,43 @@ def write_tracks(scaffold: "Scaffold", folder: Path) -> list[Path]:
     1,000 base pairs and more away along the locus.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    start = int(scaffold.position[0])
+    order = np.argsort(scaffold.position)  # a circle may begin anywhere
+    start = int(scaffold.position[order[0]])
     with atomic_path(folder / "nucleosomes.bed") as part:
         part.write_text(nucleosome_lines(scaffold), encoding="ascii")
-    for name, values in (("wrapped", scaffold.nucleosome >= 0), ("crowding", crowding(scaffold.origin))):
-        write_signal(folder / f"{name}.bw", scaffold.chromosome, start, values)
+    crowded = crowding(scaffold.origin, scaffold.circular)
+    for name, values in (("wrapped", scaffold.nucleosome >= 0), ("crowding", crowded)):
+        write_signal(folder / f"{name}.bw", scaffold.chromosome, start, values[order])
     return [folder / name for name in ("nucleosomes.bed", "wrapped.bw", "crowding.bw")]
 
 
 def nucleosome_lines(scaffold: "Scaffold") -> str:
     """BED lines of the DNA on each nucleosome, named by their numbers from 1, the dyad thick; dyads that were moved
-    have another colour."""
+    have another colour. One across base pair 1 of a circle has two lines, the dyad thick in one."""
     moved = {int(one["to"]) for one in scaffold.shifts if one["to"] is not None}
     lines = ['track name="nucleosomes" description="nucleosomes as built; orange: dyad moved" itemRgb="On"\n']
+    rows = []
     for k, (first, last, dyad) in enumerate(zip(scaffold.first_bp, scaffold.last_bp, scaffold.dyad, strict=True)):
-        place = int(scaffold.position[dyad])
-        fields = (scaffold.chromosome, scaffold.position[first], scaffold.position[last] + 1, k + 1, 1000, ".", place,
-                  place + 1, _COLOURS["moved" if place in moved else "in place"])
-        lines.append("\t".join(map(str, fields)) + "\n")
-    return "".join(lines)
+        place, held = int(scaffold.position[dyad]), scaffold.position[first:last + 1]
+        for part in np.split(held, np.flatnonzero(np.diff(held) != 1) + 1):
+            thick = (place, place + 1) if place in part else (part[0], part[0])
+            rows.append((scaffold.chromosome, part[0], part[-1] + 1, k + 1, 1000, ".", *thick,
+                         _COLOURS["moved" if place in moved else "in place"]))
+    rows.sort(key=lambda row: row[1])
+    return "".join(lines + ["\t".join(map(str, row)) + "\n" for row in rows])
 
 
-def crowding(origin: np.ndarray) -> np.ndarray:
+def crowding(origin: np.ndarray, circular: bool = False) -> np.ndarray:
     """(n,) base pairs within ``CROWDING_RADIUS`` of each of (n, 3) that are ``CROWDING_DISTANCE`` and more away along
-    the DNA."""
+    the DNA, of a circle the shorter way round."""
     count = cKDTree(origin).query_ball_point(origin, CROWDING_RADIUS, return_length=True).astype(int) - 1
+    if circular and len(origin) < 2 * CROWDING_DISTANCE:
+        return np.zeros_like(count)
+    if circular:
+        for apart in range(1, CROWDING_DISTANCE):
+            near = np.sum(np.square(np.roll(origin, -apart, axis=0) - origin), axis=1) <= CROWDING_RADIUS**2
+            count -= near.astype(int) + np.roll(near, apart)
+        return count
     for apart in range(1, min(CROWDING_DISTANCE, len(origin))):
         near = np.sum(np.square(origin[apart:] - origin[:-apart]), axis=1) <= CROWDING_RADIUS**2
         count[apart:] -= near

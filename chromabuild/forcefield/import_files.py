@@ -19,6 +19,7 @@ from chromabuild.base.box_vectors import nearest_image, reduced, tilt_of, vector
 from chromabuild.base.constants import AKMA_VELOCITY, BOLTZMANN
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
+from chromabuild.base.in_use import in_use
 from chromabuild.forcefield import prmtop_file, psf_file
 from chromabuild.forcefield.coordinate_files import Coordinates, read_cell, read_coordinates, read_velocities
 from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
@@ -66,7 +67,7 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
     has them where ``coordinates`` does not. Not ``periodic``: any box is ignored and the whole model shifted into one
     that holds it, for [BOUNDARY] type = NOBC. In bricks coordinates are rounded to 0.001 angstrom; a state has all
     their digits. Raises BadInputError for files that cannot be read, do not belong together, or ask for what the
-    engine lacks.
+    engine lacks, BusyError while another process writes into ``output``.
     """
     output = Path(output)
     if box is not None and cell is not None:
@@ -88,15 +89,18 @@ def import_system(structure: str | Path, coordinates: str | Path, parameters: Se
         own_box = prmtop_file.box_of(prmtop_file.Prmtop(structure))
     if velocity is not None:
         temperature = _temperature(topology, velocity, coordinates if velocities is None else velocities)
-    vectors, shift = write_start(topology, start.position, own_box, coordinates, output / "shards", periodic)
-    topology.write(output / "topology.h5")
-    outputs = [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)]
-    (output / STATE_NAME).unlink(missing_ok=True)
-    if velocity is not None:
-        write_state(output / STATE_NAME, Coordinates(start.position, velocity), vectors if periodic else None, shift)
-        outputs.append(str(output / STATE_NAME))
-    outputs.append(str(output / CONTROL_NAME))
-    _write_control(output / CONTROL_NAME, outputs[:-1], output / "start_().rst", periodic)
+    with in_use(output, is_lock_kept=False):
+        (output / CONTROL_NAME).unlink(missing_ok=True)  # it comes last: where it is, all are
+        vectors, shift = write_start(topology, start.position, own_box, coordinates, output / "shards", periodic)
+        topology.write(output / "topology.h5")
+        outputs = [str(output / "topology.h5"), str(output / "shards" / BRICKS_NAME)]
+        (output / STATE_NAME).unlink(missing_ok=True)
+        if velocity is not None:
+            write_state(output / STATE_NAME, Coordinates(start.position, velocity), vectors if periodic else None,
+                        shift)
+            outputs.append(str(output / STATE_NAME))
+        outputs.append(str(output / CONTROL_NAME))
+        _write_control(output / CONTROL_NAME, outputs[:-1], output / "start_().rst", periodic)
     pairs = topology.special_pairs
     molecules: dict[str, int] = {}
     for template, count in _counted(topology):
@@ -240,6 +244,8 @@ def structure_kind(structure: str | Path) -> str:
 
 _FLEXIBLE = {"nonbondedMethod": app.NoCutoff, "constraints": None, "rigidWater": False, "removeCMMotion": False}
 _RIGID = {**_FLEXIBLE, "constraints": app.HBonds, "rigidWater": True}
+_BOTH = {**_RIGID, "flexibleConstraints": True}
+"""Of readers that keep the terms of what is constrained."""
 
 
 def _read_charmm(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
@@ -254,8 +260,9 @@ def _read_charmm(path: Path, parameters: list[str], include: str | Path | None, 
             psf_file.write_examples(whole, kinds, source)
             copies = kinds, whole.residues
         psf = app.CharmmPsfFile(str(source))
-        content = _Structure(psf.topology, psf.createSystem(values, **_FLEXIBLE), psf.createSystem(values, **_RIGID),
-                             "CHARMM", [str(atom.attype) for atom in psf.atom_list], copies)
+        system = psf.createSystem(values, **_BOTH)
+        content = _Structure(psf.topology, system, system, "CHARMM", [str(atom.attype) for atom in psf.atom_list],
+                             copies)
         give_names(content.atoms, charmm_names(source))
     return _with_numbers(content)
 
@@ -269,8 +276,8 @@ def _read_amber(path: Path, parameters: list[str], include: str | Path | None, b
             source, copies = Path(folder) / "kinds.prmtop", (kinds, residues)
             prmtop_file.write_examples(whole, kinds, residues, source)
         prmtop = app.AmberPrmtopFile(str(source))
-        content = _Structure(prmtop.topology, prmtop.createSystem(**_FLEXIBLE), prmtop.createSystem(**_RIGID), "AMBER",
-                             copies=copies)
+        system = prmtop.createSystem(**_BOTH)
+        content = _Structure(prmtop.topology, system, system, "AMBER", copies=copies)
         give_names(content.atoms, amber_names(prmtop))
     return _with_numbers(content)
 

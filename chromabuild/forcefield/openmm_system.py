@@ -5,7 +5,7 @@ is found by evaluating it, so that it does not matter how a reader of OpenMM wri
 """
 
 import copy
-import xml.etree.ElementTree as ElementTree
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -20,6 +20,7 @@ from chromabuild.forcefield.virtual_sites import read_sites
 Term = dict[str, np.ndarray]
 """``atoms`` (m, 2..5) int64 and the parameter columns (m,) of docs/reference/file-formats.md."""
 
+_ATTRIBUTE = re.compile(r'(\w+)="')
 _PER_AREA = 1.0 / KJ_PER_KCAL / ANGSTROM_PER_NM**2
 _PROBE_DISTANCES = (0.25, 0.45, 0.33)
 """nm: two to find c12 and c6, one to check that the formula is c12/r^12 - c6/r^6."""
@@ -68,7 +69,7 @@ def read_system(system: openmm.System, rigid: openmm.System | None = None) -> Sy
             terms.setdefault("pair", []).append(pair)
         elif isinstance(force, openmm.CustomNonbondedForce):
             special_type, special = _read_special_pairs(force)
-            excluded.append({tuple(sorted(force.getExclusionParticles(i))) for i in range(force.getNumExclusions())})
+            excluded.append(np.sort(_table(force, "Exclusions", "p1 p2").astype(np.int64), axis=1))
         elif isinstance(force, openmm.CMAPTorsionForce):
             term, maps = _read_cmap(force)
             terms.setdefault("cmap", []).append(term)
@@ -85,7 +86,7 @@ def read_system(system: openmm.System, rigid: openmm.System | None = None) -> Sy
     if pair14 is not None:
         joined["pair"] = _with_lennard_jones(joined["pair"], pair14)
     for pairs in excluded:
-        if pairs != set(map(tuple, joined["pair"]["atoms"].tolist())):
+        if not np.array_equal(np.unique(pairs, axis=0), np.unique(joined["pair"]["atoms"], axis=0)):
             raise BadInputError("the force field excludes different pairs from Lennard-Jones and from charges, which a "
                                 "topology file cannot hold")
     return _with_types(mass, particle, special_type, special, joined, maps)
@@ -124,11 +125,16 @@ def _with_types(mass: np.ndarray, particle: np.ndarray, special_type: np.ndarray
 
 
 def _table(force: openmm.Force, group: str, keys: str) -> np.ndarray:
-    """Attributes of all terms of a force as (m, keys) float64; OpenMM's own XML is the fast way to get them out."""
-    element = ElementTree.fromstring(openmm.XmlSerializer.serialize(force)).find(group)
-    names = keys.split()
-    rows = [[float(child.get(key)) for key in names] for child in element]
-    return np.array(rows, dtype=float).reshape(-1, len(names))
+    """Attributes of all terms of a force as (m, keys) float64; OpenMM's own XML is the fast way to get them out.
+
+    All terms of a group have the same attributes in the same order, so that its text is split at quotation marks.
+    """
+    text = openmm.XmlSerializer.serialize(force)
+    start = text.find(f"<{group}>")
+    words = text[start:text.find(f"</{group}>", start)].split('"') if start >= 0 else [""]
+    names = _ATTRIBUTE.findall(text, start, text.find("/>", start))
+    values = np.fromiter(map(float, words[1::2]), float, len(words) // 2).reshape(-1, max(len(names), 1))
+    return values[:, [names.index(key) for key in keys.split()]] if names else np.empty((0, len(keys.split())))
 
 
 def _read_bonds(force: openmm.HarmonicBondForce) -> Term:

@@ -223,9 +223,10 @@ def _lines(form: bytes, values: np.ndarray) -> bytes:
     """Values of a section, numbers or characters, in its lines."""
     per_line, _, width = _FORMAT.search(form).groups()
     per_line, width = int(per_line or 1), int(width)
-    cells = [f"{value:{width}d}".encode() for value in values.tolist()] if values.ndim == 1 else [
-        row.tobytes() for row in values]
-    return b"".join(b"".join(cells[k:k + per_line]) + b"\n" for k in range(0, len(cells), per_line)) or b"\n"
+    cell, content = (b"%%%dd" % width, values) if values.ndim == 1 else (b"%s", [row.tobytes() for row in values])
+    lines, rest = divmod(len(values), per_line)
+    text = (cell * per_line + b"\n") * lines + (cell * rest + b"\n" if rest or not lines else b"")
+    return text % tuple(content if values.ndim > 1 else values.tolist())
 
 
 def _words(cells: np.ndarray) -> np.ndarray:

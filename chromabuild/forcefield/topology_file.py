@@ -14,7 +14,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, check_kind, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.forcefield.pieces import cut_into_pieces
 
@@ -326,9 +326,7 @@ def opened(path: str | Path) -> Iterator[h5py.File]:
     """
     try:
         with h5py.File(path, "r") as file:
-            if _text(file.attrs.get("format", b"")) != FORMAT or file.attrs.get("version") != VERSION:
-                raise BadInputError(f"{path} is not a topology file of version {VERSION}: "
-                                    "run chromabuild topology again")
+            check_kind(file, path, FORMAT, VERSION, "give topology.h5 of `chromabuild topology` of this version")
             yield file
     except HARMED as error:
         raise BadInputError(f"cannot read {path} as a topology file ({error}): run chromabuild topology") from error

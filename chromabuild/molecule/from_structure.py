@@ -4,6 +4,7 @@ Heavy atoms must all be there: this is no program that completes structures. Hyd
 names which the library does not know, are placed by geometry.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,6 +47,8 @@ class Converted:
     """What of the file is not in it, as a phrase; empty when nothing is."""
     hydrogens_placed: int
     """Residues whose hydrogens were placed."""
+    others: tuple[int, ...] = ()
+    """Residues of the file, from 0, that are not in it."""
 
 
 @dataclass
@@ -84,7 +87,9 @@ def solute_of_structure(path: str | Path) -> Converted:
     two bonds to other chains.
     """
     structure = StructureFile.read(path)
-    residues, left_out = _polymer_residues(structure, path)
+    residues, others = _polymer_residues(structure, path)
+    left_out = [", ".join(f"{count} {name}" for name, count in
+                          sorted(Counter(structure.residue_name[k] for k in others).items()))]
     if not residues:
         raise BadInputError(f"{path} holds no protein and no DNA: give a structure with a chain to correct")
     joined = [False, *(a.followed_by(b) for a, b in zip(residues, residues[1:], strict=False)), False]
@@ -113,14 +118,15 @@ def solute_of_structure(path: str | Path) -> Converted:
         molecule_name=["DNA" if residues[k].kind == "nucleotide" else "protein" for k in first],
         molecule_nucleosome=np.full(len(first), -1, dtype=np.int32), provenance={"structure": Path(path).name},
         links=tuple(links))
-    return Converted(solute, " and ".join(part for part in (structure.left_out, *left_out) if part), placed)
+    return Converted(solute, " and ".join(part for part in (structure.left_out, *left_out) if part), placed,
+                     tuple(others))
 
 
-def _polymer_residues(structure: StructureFile, path: str | Path) -> tuple[list[_Residue], list[str]]:
-    """Amino acids and nucleotides under the library's names, and phrases for what else there is."""
+def _polymer_residues(structure: StructureFile, path: str | Path) -> tuple[list[_Residue], list[int]]:
+    """Amino acids and nucleotides under the library's names, and which residues of the file are others."""
     first = np.searchsorted(structure.residue, np.arange(len(structure.residue_name) + 1)).tolist()
     residues: list[_Residue] = []
-    others: dict[str, int] = {}
+    others: list[int] = []
     for k, (name, label) in enumerate(zip(structure.residue_name, structure.residue_label, strict=True)):
         atoms = {}
         own = residue_library()[name].index if name in residue_library() else {}
@@ -130,14 +136,15 @@ def _polymer_residues(structure: StructureFile, path: str | Path) -> tuple[list[
         base = _base_name(name, atoms)
         if base is None:
             info = gemmi.find_tabulated_residue(name)
-            if info.is_amino_acid() or info.is_nucleic_acid() or "CA" in atoms or "C1'" in atoms:
-                raise BadInputError(f"{path}: residue {label} is not in the library of residues, so its clashes "
-                                    "cannot be removed: replace it by a standard residue, or only check the file")
-            others[name] = others.get(name, 0) + 1
+            # A calcium ion is called CA as a central carbon is.
+            if info.is_amino_acid() or info.is_nucleic_acid() or len(atoms) > 1 and not {"CA", "C1'"}.isdisjoint(atoms):
+                raise BadInputError(f"{path}: residue {label} is not in the library of residues: replace it by a "
+                                    "standard residue; only chromabuild clash check takes it as it is")
+            others.append(k)
             continue
         kind = residue_library()[base].kind
         residues.append(_Residue(label, kind, base, atoms, label.rsplit(":", 1)[1], int(structure.piece[k])))
-    return residues, [", ".join(f"{count} {name}" for name, count in sorted(others.items()))]
+    return residues, others
 
 
 def _base_name(name: str, atoms: dict[str, np.ndarray]) -> str | None:
@@ -172,12 +179,12 @@ def _template(residue: _Residue, has_before: bool, has_after: bool, path: str | 
         name += "3" if "P3" not in residue.atoms else PHOSPHATE_3
     if name not in residue_library():
         raise BadInputError(f"{path}: residue {residue.label} is {residue.base}, which cannot end a chain: complete "
-                            "the structure first (PDBFixer does), or only check it with chromabuild clash check")
+                            "the structure first (PDBFixer does); only chromabuild clash check takes it as it is")
     template = residue_library()[name]
     missing = [atom for atom in _heavy_atoms(name) if atom not in residue.atoms]
     if missing:
         raise BadInputError(f"{path}: residue {residue.label} lacks {', '.join(missing)}: complete the structure first "
-                            "(PDBFixer does), or only check it with chromabuild clash check")
+                            "(PDBFixer does); only chromabuild clash check takes it as it is")
     return template
 
 
@@ -227,8 +234,8 @@ def _join(residues: list[_Residue], joined: list[bool], path: str | Path) -> lis
     once = [k for pair in pairs for k in pair]
     twice = next((k for k in once if once.count(k) > 1), None)
     if twice is not None:
-        raise BadInputError(f"{path}: {residues[twice].label} is bonded to two residues at once: only check the file "
-                            "with chromabuild clash check")
+        raise BadInputError(f"{path}: {residues[twice].label} is bonded to two residues at once: correct the file; "
+                            "only chromabuild clash check takes it as it is")
     return pairs
 
 

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.hdf5_file import CHECKED, HARMED, written_hdf5
+from chromabuild.base.hdf5_file import CHECKED, HARMED, check_kind, written_hdf5
 from chromabuild.base.notebook import facts_html
 from chromabuild.base.summary import Summary
 from chromabuild.molecule.residues import library_needed, modification_counts, residue_library, residue_names
@@ -202,8 +202,7 @@ class Solute:
         try:
             with ExitStack() as stack:
                 file = stack.enter_context(h5py.File(path, "r"))
-                if file.attrs.get("format") != FORMAT or file.attrs.get("version") != VERSION:
-                    raise BadInputError(f"{path} is no chromabuild solute file of version {VERSION}: run build again")
+                check_kind(file, path, FORMAT, VERSION, "give solute.h5 or solute_clean.h5 of a build of this version")
                 stored = [name.decode() for name in file["residue/template_name"]]
                 current = {name: i for i, name in enumerate(residue_names())}
                 unknown = [name for name in stored if name not in current]

@@ -11,8 +11,11 @@ import numpy as np
 from chromabuild.analysis.record import VERSION, is_whole, read_record, write_record
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
+from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.summary import Summary
+from chromabuild.pipeline.ask import refuse_without_memory
+from chromabuild.pipeline.needs import analysis_memory
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -41,6 +44,8 @@ class Source:
     chromosome: str = ""
     start: int = 0
     """Where on the chromosome the first base pair lies."""
+    turn: int = 0
+    """Base pairs of a circle from there to the first of the duplex."""
 
 
 def phase_source(folder: Path, phase: str | None) -> Source:
@@ -65,7 +70,9 @@ def phase_source(folder: Path, phase: str | None) -> Source:
     else:
         raise BadInputError(f"{folder} has no trajectory of a phase {phase}: choose from {', '.join(names)}")
     selection = results.record["stages"]["topology"]["provenance"]["settings"]["dynamics"]["trajectory_selection"]
-    universe = make_universe(part_of(results.topology, selection), results.solvated_solute)
+    written = part_of(results.topology, selection)
+    _ask_for_memory(written.n_atoms, 0)
+    universe = make_universe(written, results.solvated_solute)
     load(universe, chosen.trajectory, "topology.h5")
     fold = folder / "scaffold.h5"
     scaffold = results.scaffold if fold.is_file() else None
@@ -74,7 +81,9 @@ def phase_source(folder: Path, phase: str | None) -> Source:
     source = Source(universe, f"phase {chosen.name}", files, chosen.trajectory, when)
     if not scaffold:
         return source
-    return replace(source, files=(*files, fold), chromosome=scaffold.chromosome, start=int(scaffold.position[0]))
+    start = int(scaffold.position.min())
+    return replace(source, files=(*files, fold), chromosome=scaffold.chromosome, start=start,
+                   turn=int(scaffold.position[0]) - start)
 
 
 def file_source(topology: Path, trajectory: Path | None) -> Source:
@@ -96,7 +105,7 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
     ``nucleosome``, from 1, is what the measure map is made about: by default the first one, DNA where there is none.
 
     Raises BadInputError for an unknown measure, too few frames, DNA or nucleosomes that are missing, and files that
-    end early.
+    end early, BusyError while another process writes there.
     """
     from chromabuild.analysis.tables import counted_from
 
@@ -105,24 +114,26 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
         raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
     if every > len(source.time):
         raise BadInputError(f"every = {every} is more than the {len(source.time)} frames of {source.name}: choose less")
+    _ask_for_memory(len(source.universe.atoms), _workers(len(source.time[::every]), threads))
     keys = dict.fromkeys(MEASURES, _key(source, every))
     keys["map"] += f" about {nucleosome}"
-    done = {measure: entry for measure, entry in read_record(folder).items()
-            if entry["key"] == keys.get(measure) and is_whole(folder, entry)}
-    kept = [measure for measure in measures if measure in done]
-    for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
-        progress(measure, number / len(measures))
-        tables, first, extra = _measured(source, measure, every, threads, folder, nucleosome)
-        time = source.time[::every]
-        for name, table in counted_from(tables, float(time[first])).items():
-            table.write(folder / f"{name}.csv")
-        names = [f"{name}.csv" for name in tables] + extra
-        entry = {"key": keys[measure], "source": source.name, "frames": len(time), "every": every,
-                 "from_ps": float(time[first]), "to_ps": float(time[-1]),
-                 "files": {name: file_hash(folder / name) for name in names}}
-        write_record(folder, {one: old for one, old in read_record(folder).items() if one != measure}
-                     | {measure: entry})
-        done[measure] = entry
+    with in_use(folder, is_lock_kept=False):
+        done = {measure: entry for measure, entry in read_record(folder).items()
+                if entry["key"] == keys.get(measure) and is_whole(folder, entry)}
+        kept = [measure for measure in measures if measure in done]
+        for number, measure in enumerate(one for one in MEASURES if one in measures and one not in done):
+            progress(measure, number / len(measures))
+            tables, first, extra = _measured(source, measure, every, threads, folder, nucleosome)
+            time = source.time[::every]
+            for name, table in counted_from(tables, float(time[first])).items():
+                table.write(folder / f"{name}.csv")
+            names = [f"{name}.csv" for name in tables] + extra
+            entry = {"key": keys[measure], "source": source.name, "frames": len(time), "every": every,
+                     "from_ps": float(time[first]), "to_ps": float(time[-1]),
+                     "files": {name: file_hash(folder / name) for name in names}}
+            write_record(folder, {one: old for one, old in read_record(folder).items() if one != measure}
+                         | {measure: entry})
+            done[measure] = entry
     entries = {measure: done[measure] for measure in MEASURES if measure in measures}
     one = next(iter(entries.values()))
     return {"source": source.name, "frames": one["frames"],
@@ -175,17 +186,18 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
         found = _run(NucleosomeAnalysis(source.universe, whole), source, every, threads)
         kept = [name for name in NucleosomeAnalysis.MEASURES if name != "alpha"]
         return *tables.nucleosome_tables(found, time), [_keep_frames(found, kept, time, folder, measure)]
-    from chromabuild.analysis.fibre_analysis import FibreAnalysis, nucleosome_bins
+    from chromabuild.analysis.fibre_analysis import FibreAnalysis, in_order, nucleosome_bins
     from chromabuild.genome.contact_map import write_nucleosome_map
 
     found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
     made, first = tables.fibre_tables(found, time)
     kept = _keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)
-    on_first = [k for k, one in enumerate(whole.nucleosomes) if one.duplex == 0]
+    on_first = in_order(whole, 0, source.turn)
     if len(on_first) < 2:
         return made, first, [kept]
     counts = found.contacts(first)[np.ix_(on_first, on_first)]
-    write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start), source.chromosome, folder / "fibre_map.cool")
+    write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start, source.turn), source.chromosome,
+                         folder / "fibre_map.cool")
     return made, first, [kept, "fibre_map.cool"]
 
 
@@ -200,8 +212,8 @@ def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarr
 def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int, first: int = 0) -> "FrameAnalysis":
     """All chosen frames from number ``first`` of them on, shared out to processes where there are enough."""
     frames = len(source.time[::every]) - first
-    workers = min(threads, frames // _FEW)
-    shared = {"backend": "multiprocessing", "n_workers": workers} if workers > 1 else {}
+    workers = _workers(frames, threads)
+    shared = {"backend": "multiprocessing", "n_workers": workers} if workers else {}
     try:
         analysis.run(start=first * every, step=every, **shared)
     except (OSError, EOFError, ValueError) as error:
@@ -213,6 +225,20 @@ def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int, fi
         raise BadInputError(f"{source.trajectory} ends after {analysis.n_frames} of {frames} frames: it is cut short; "
                             "copy it again")
     return analysis
+
+
+def _workers(frames: int, threads: int) -> int:
+    """Processes beside this one that share so many frames; none where one is enough."""
+    workers = min(threads, frames // _FEW)
+    return workers if workers > 1 else 0
+
+
+def _ask_for_memory(atoms: int, workers: int) -> None:
+    """Raise ResourceError where there is less memory than an analysis needs of frames of so many atoms."""
+    fewer = "use --threads 1, " if workers else ""
+    refuse_without_memory(analysis_memory(atoms, workers), f"the analysis of frames of {atoms:.3g} atoms",
+                          f"{fewer}write fewer atoms (dynamics.trajectory_selection), or analyse them where there is "
+                          "more")
 
 
 def _key(source: Source, every: int) -> str:

@@ -1,16 +1,17 @@
-"""Whether a stage that is run by itself may need more memory than there is; with few imports, which would take some."""
+"""Whether a stage or a command that is run by itself may need more memory than there is; with few imports, which would
+take some."""
 
 import math
 from pathlib import Path
 
-from chromabuild.base.errors import ChromabuildError
+from chromabuild.base.errors import ChromabuildError, ResourceError
 from chromabuild.base.files import check_folder, file_names
-from chromabuild.base.machine import memory_free
+from chromabuild.base.machine import memory_free, memory_here
 from chromabuild.base.settings import Settings
-from chromabuild.pipeline.needs import preparation_memory, shard_process_memory
+from chromabuild.pipeline.needs import DRAWN_WATERS, preparation_memory, report_memory, shard_process_memory
 from chromabuild.pipeline.relaxing import solute_file
 
-OWN_NEED = ("scaffold", "build", "clash", "solvate", "topology")
+OWN_NEED = ("scaffold", "build", "clash", "solvate", "topology", "report")
 """The others ask by themselves, or need little."""
 ATOMS_PER_BP, ATOMS_PER_VOLUME, PACKED_AT_MOST = 150, 0.11, 6
 """More than any solute has, more than a cubic angstrom of water has, and how often a gzip file unfolds at most."""
@@ -40,10 +41,22 @@ def refuse_alone(config: Settings, stage: str, threads: int) -> None:
     a_brick = min(atoms, ATOMS_PER_VOLUME * (1.5 * config.solvate.brick_edge) ** 3)  # edges are those that fit the box
     most = preparation_memory(base_pairs // 147, ATOMS_PER_BP * base_pairs, int(atoms), threads + 1,
                               shard_process_memory(config, a_brick))
+    most["report"] = report_memory(ATOMS_PER_BP * base_pairs, DRAWN_WATERS, threads)
     if most[stage] > memory_free():
         from chromabuild.pipeline.limits import refuse
 
         refuse(config, (stage,), threads)
+
+
+def refuse_without_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise ResourceError when ``what`` needs more memory (bytes) than this machine has or other programs leave."""
+    here, free = memory_here(), memory_free()
+    if needed > here:
+        raise ResourceError(f"{what} needs about {needed / 1e9:.3g} GB of memory and this machine has "
+                            f"{here / 1e9:.3g} GB: {remedy}")
+    if needed > free:
+        raise ResourceError(f"{what} needs about {needed / 1e9:.3g} GB of memory, and of the {here / 1e9:.3g} GB of "
+                            f"this machine {free / 1e9:.3g} GB are free: end other programs, or {remedy}")
 
 
 def _largest_volume(config: Settings, base_pairs: int) -> float:

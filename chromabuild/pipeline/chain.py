@@ -98,16 +98,28 @@ def run_stage(stage: Stage, config: Settings, threads: int, reporter: Reporter,
     the stage finds done in part is done again.
 
     The stage's old record is taken out first, so that an interrupted stage is never taken for finished.
-    Raises what the stage raises, and BadInputError when an input file is missing.
+    Raises what the stage raises, BadInputError when an input file is missing, and BusyError while another process
+    runs the chain, the dynamics or another stage in the same output folder.
     """
     from chromabuild.pipeline.ask import refuse_alone
 
     description = describe(stage, config)
     refuse_alone(config, stage.name, threads)
-    _remove_leftovers(stage, config)
     if only is not None:
+        _remove_leftovers(stage, config)
         with reporter.stage(f"{stage.title}, in part") as progress:
             return stage.run(Job(config, threads, progress, description, only, again))
+    with ExitStack() as stack:
+        # A report reads what there is, of a run that is at work too; others would pull files from under it.
+        for folder in run_folders(config) if stage.needs_all_inputs else ():
+            stack.enter_context(in_use(folder))
+        return _run_whole(stage, config, threads, reporter, description, again)
+
+
+def _run_whole(stage: Stage, config: Settings, threads: int, reporter: Reporter, description: Provenance,
+               again: bool) -> Summary:
+    """Run a stage in a folder that is held, and record it."""
+    _remove_leftovers(stage, config)
     provenance.record(config.output, stage.name, None)
     started = time.time()
     with reporter.stage(stage.title) as progress:

@@ -1,13 +1,16 @@
 """Results in the files of other programs."""
 
+import filecmp
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from chromabuild.base.errors import BadInputError
+from chromabuild.base.errors import BadInputError, ChromabuildError
 from chromabuild.base.settings import Settings
 from chromabuild.base.summary import Summary
-from chromabuild.pipeline.needs import OPENMM_BYTES_PER_ATOM
+from chromabuild.base.whole_folder import whole_folder
+from chromabuild.pipeline.ask import refuse_without_memory
+from chromabuild.pipeline.needs import OPENMM_BYTES_PER_ATOM, export_memory
 from chromabuild.pipeline.results import Results, open_results, phase_done
 
 if TYPE_CHECKING:
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
 
 Program = Literal["gromacs", "openmm", "amber", "namd", "genesis", "lammps"]
+_BED = "nucleosomes.bed"
 _PRMTOP, _PSF = "system.prmtop", "system.psf"
 _MAIN_FILES = {"gromacs": ("system.top",), "openmm": ("system.xml",), "amber": (_PRMTOP,), "namd": (_PRMTOP, _PSF),
                "genesis": (_PRMTOP, _PSF), "lammps": ("system.data",)}
@@ -41,19 +45,19 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
     (``_protocol_of_part``). ``after``: the phase at whose end coordinates and velocities are, and after which the
     protocol goes on; None: as built. Raises BadInputError where results are missing, for an unknown phase, for a
     selection that is none, where the folder holds an export unless ``force``, and for what the program's files cannot
-    hold.
+    hold. All files appear together or none; BusyError while another process exports into the folder.
     """
     if program not in get_args(Program):
         raise BadInputError(f"there is no export to {program}: choose from {', '.join(get_args(Program))}")
     output = Path(settings.output)
     folder = folder or output / "export" / program
-    if any((folder / name).exists() for name in _MAIN_FILES[program]) and not force:
-        raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
+    _refuse_old(folder, program, force)
     if part not in ("system", "solute"):
         from chromabuild.shards.selection import parse_selection
 
         parse_selection(part)  # what is wrong with it is said before large files are read
     results = open_results(output)
+    _ask_for_memory(results, program, f"the export to {program}")
     system = built_system(results, after)
     told: Summary = {}
     phases, held = _protocol(settings, after) if part != "solute" else ((), [])
@@ -66,9 +70,17 @@ def export_results(settings: Settings, program: Program, folder: Path | None = N
                 **({"restraints left out": ", ".join(dropped)} if dropped else {})}
     if program == "openmm":
         told["memory of OpenMM"] = f"{OPENMM_BYTES_PER_ATOM * system.topology.n_atoms / 1e9:.1f} GB"
-    paths = _writer(program)(system, folder, settings.dynamics, phases, settings.seed, held)
+    with whole_folder(folder, _MAIN_FILES[program]) as made:
+        _refuse_old(folder, program, force)
+        paths = _writer(program)(system, made, settings.dynamics, phases, settings.seed, held)
     return {"folder": str(folder), "atoms": system.topology.n_atoms, **told, "coordinates": after or "as built",
-            "files": [str(path.relative_to(folder)) for path in paths]}
+            "files": [str(path.relative_to(made)) for path in paths]}
+
+
+def _refuse_old(folder: Path, program: Program, force: bool) -> None:
+    """Raise BadInputError for a folder that holds an export unless ``force``."""
+    if any((folder / name).exists() for name in _MAIN_FILES[program]) and not force:
+        raise BadInputError(f"{folder} holds an export already: give another --output, or --force to replace it")
 
 
 def _protocol(settings: Settings, after: str | None) -> "tuple[tuple[PlannedPhase, ...], list[EndBond]]":
@@ -139,6 +151,7 @@ def export_structure(settings: Settings, path: Path, region: str | None = None, 
     from chromabuild.export.structure import write_structure
 
     _leave(path, force)
+    _ask_for_memory(open_results(Path(settings.output)), "structure", f"the export to {path.name}")
     chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame, water)
     write_structure(chosen.solute, path, chosen.title, chosen.solute.provenance, chosen.solvent)
     return {"file": str(path), **chosen.summary}
@@ -154,14 +167,20 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
     """
     from chromabuild.export.scene import write_scene
 
-    for file in (path, path.with_suffix(".cif")) if path.suffix in (".cxc", ".tcl") else (path,):
-        _leave(file, force)
+    _leave(path, force)
     if path.suffix == ".zip" and (region, nucleosomes, after, frame) != (None, None, None, None):
         raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, "
                             "--nucleosomes, --after and --frame, or name it .mvsx")
+    _ask_for_memory(open_results(Path(settings.output)), "structure", f"the export to {path.name}")
     chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
-    paths = write_scene(chosen.solute, path, chosen.title, chosen.scaffold)
-    return {"files": [str(path) for path in paths], **chosen.summary}
+    with whole_folder(path.parent, (path.name,)) as made:
+        _leave(path, force)
+        files = write_scene(chosen.solute, made / path.name, chosen.title, chosen.scaffold)
+        for file in files[1:]:
+            # The structure of a scene for another program is the same file.
+            if not (path.with_name(file.name).exists() and filecmp.cmp(file, path.with_name(file.name), shallow=False)):
+                _leave(path.with_name(file.name), force)
+    return {"files": [str(path.with_name(file.name)) for file in files], **chosen.summary}
 
 
 def export_tracks(settings: Settings, folder: Path | None = None, force: bool = False) -> Summary:
@@ -172,11 +191,28 @@ def export_tracks(settings: Settings, folder: Path | None = None, force: bool = 
 
     output = Path(settings.output)
     folder = folder or output / "export" / "tracks"
-    _leave(folder / "nucleosomes.bed", force)
+    _leave(folder / _BED, force)
     if not (output / "scaffold.h5").is_file():
         raise BadInputError(f"{output} holds no scaffold: run `chromabuild scaffold`")
-    paths = write_tracks(Scaffold.read(output / "scaffold.h5"), folder)
+    with whole_folder(folder, (_BED,)) as made:
+        _leave(folder / _BED, force)
+        paths = write_tracks(Scaffold.read(output / "scaffold.h5"), made)
     return {"folder": str(folder), "files": [path.name for path in paths]}
+
+
+def _ask_for_memory(results: Results, kind: str, what: str) -> None:
+    """Raise ResourceError for an export that needs more memory than there is; what is missing or damaged, its reader
+    says."""
+    from chromabuild.molecule.solute import Solute
+
+    try:
+        solute = Solute.open(results.folder / "solute_clean.h5")
+    except ChromabuildError:
+        return
+    atoms = solute.n_atoms
+    solute.position.file.close()
+    refuse_without_memory(export_memory(kind, atoms), f"{what} of {atoms:.3g} atoms of solute",
+                          "run it where there is more: output folders can be copied to other machines")
 
 
 def _leave(path: Path, force: bool) -> None:

@@ -151,7 +151,7 @@ def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) ->
 def _widths_of_fold(config: Settings, octamers: list[Octamer], complexes: list[Complex], scaffold: Scaffold,
                     is_new: bool, directions: np.ndarray) -> np.ndarray:
     placed = scaffold
-    if is_new and not (scaffold.circular and not len(scaffold.dyad)):
+    if is_new and not config.locus.is_bare_circle:
         placed = relaxed_path(scaffold, base_index(scaffold.base), config.build, octamers, complexes=complexes)
         octamers = [*octamers, *(one.protein for one in complexes)]
     dna, along = placed.origin @ directions.T, np.abs(placed.frame[:, :, 2] @ directions.T)  # a base pair is a disc

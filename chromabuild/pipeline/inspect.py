@@ -25,7 +25,7 @@ AUDITS = {
 """Subject of an audit -> the findings that belong to it (docs/reference/file-formats.md)."""
 
 
-def locus_summary(config: Settings, threads: int | None = None, until: str = "run", nodes: "Nodes | None" = None
+def locus_summary(config: Settings, threads: int | None = None, until: str = "report", nodes: "Nodes | None" = None
                   ) -> Summary:
     """Read the locus and say what it is.
 
@@ -39,7 +39,8 @@ def locus_summary(config: Settings, threads: int | None = None, until: str = "ru
     from chromabuild.pipeline.validation import WITH_ENSEMBLE, check_all, records_used
 
     stages = STAGES_WITH_LIMITS[:STAGES_WITH_LIMITS.index(until) + 1]
-    locus, parts = check_all(config, WITH_ENSEMBLE if until == "run" else stages, elsewhere=nodes is not None)
+    checked = WITH_ENSEMBLE if until in ("run", "report") else stages
+    locus, parts = check_all(config, checked, elsewhere=nodes is not None)
     if is_current(STAGES[0], config):  # the scaffold, which later stages read
         stages = stages[1:]
     refuse(config, stages, thread_count(threads), parts, nodes)

@@ -21,7 +21,14 @@ from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.base.threads import thread_count
 from chromabuild.forcefield.molecule_runs import beyond_dcd
 from chromabuild.pipeline.extent import fold_in_doubt, size_is_known
-from chromabuild.pipeline.needs import SHARD_BYTES_PER_ATOM, gpu_bytes, shard_process_memory, stage_memory
+from chromabuild.pipeline.needs import (
+    PICTURES,
+    SHARD_BYTES_PER_ATOM,
+    gpu_bytes,
+    report_memory,
+    shard_process_memory,
+    stage_memory,
+)
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate
 from chromabuild.pipeline.relaxing import CLEAN, RELAXED
 from chromabuild.pipeline.savings import saving_that_fits
@@ -33,9 +40,9 @@ from chromabuild.solvate.placement import check_filling, check_room
 
 _WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
          "relax": "the relaxation without water", "solvate": "writing the shards", "topology": "the force field",
-         "run": "the dynamics"}
+         "run": "the dynamics", "report": "the report"}
 _UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash", "solvate": "clash",
-          "topology": "solvate", "run": "topology"}
+          "topology": "solvate", "run": "topology", "report": "run"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
 _OF_SOLUTE = ("scaffold", "build", "clash", "relax", "topology")
@@ -285,6 +292,11 @@ def _remedy(build: Estimate, config: Settings, stage: str, here: float, threads:
     """What takes the memory (GB) of a stage below what is here: what has made it large."""
     needed = build.memory[stage]
     least = stage_memory(config, 0, 0, 0, 0, 1, config.dynamics.ranks)[stage] / 1e9
+    if stage == "report":
+        fewer = next((count for count in range(min(threads, PICTURES + 1) - 1, 0, -1)
+                      if report_memory(build.solute_atoms, build.counts["water"], count) <= 1e9 * here), None)
+        if fewer:
+            return f"use --threads {fewer}"
     if here <= least:
         return f"give it more (of which the program itself takes {least:.2g} GB)"
     share = (here - least) / (needed - least)

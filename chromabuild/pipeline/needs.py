@@ -1,18 +1,19 @@
 """Memory and disk that stages need, bytes.
 
 Memory is the largest that a stage's processes have together, measured with benchmarks/plan_estimates.py,
-relax_stage.py and engine_memory.py. Small loci need what the programs themselves take.
+relax_stage.py, engine_memory.py and export_memory.py. Small loci need what the programs themselves take.
 """
 
 from chromabuild.base.settings import Settings
 
-STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run")
+STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run", "report")
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
-GPU_BYTES_PER_ATOM = {"single": 750, "mixed": 750, "double": 900}
-"""Buffers of OpenMM's code of GPUs by precision, counted with benchmarks/gpu_memory.py; single has less than mixed."""
-GPU_BYTES = 5e8
-"""An allowance for what the driver of a GPU keeps beside them: a context and compiled kernels."""
+GPU_BYTES_PER_ATOM = {"single": 1250, "mixed": 1250, "double": 1500}
+"""By precision, mixed as an H100 has it (benchmarks/gpu_speed.py); single has less, and the buffers of double are 1.2
+times as large (benchmarks/gpu_memory.py)."""
+GPU_BYTES = 6e8
+"""What the driver of a GPU keeps beside them: a context and compiled kernels."""
 ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 TABULATED_FROM, FIELD_BYTES = 8, 6.8e7
@@ -27,6 +28,16 @@ BRICK_BYTES_PER_ATOM, POTENTIAL_BYTES = 33, 6e7
 """Of each process that writes shards, for the brick at hand, and for ions by the potential of the solute."""
 BRICKS_TO_SHARE = 16
 """Processes are started where each has so many bricks to write."""
+REPORT_BYTES, PICTURES, PICTURE_BYTES = 3.75e8, 3, 1.9e8
+"""Of a report whose pictures are drawn one after the other, how many it has, and what each takes that is drawn beside
+another."""
+PICTURE_BYTES_PER_SOLUTE_ATOM, PICTURE_BYTES_PER_WATER, DRAWN_WATERS = 90, 60, 3e6
+"""And of the atoms that are drawn: of more waters than so many (report.figures.WATER_LIMIT) a part."""
+EXPORT_BYTES = {"gromacs": (2.12e8, 530), "openmm": (2.4e8, 3300), "amber": (2.0e8, 860), "namd": (2.0e8, 860),
+                "genesis": (2.0e8, 860), "lammps": (1.93e8, 450), "structure": (1.48e8, 120)}
+"""Of an export, and for each atom of the solute; the box is streamed."""
+ANALYSIS_BYTES, ANALYSIS_BYTES_PER_ATOM = 1.38e8, 400
+"""Of a process that analyses a trajectory, and for each atom of a frame: names and bonds in MDAnalysis."""
 TOPOLOGY_FILE_BYTES_PER_ATOM = 209
 """Of the solute, in topology.h5."""
 PSF_BYTES_PER_SOLUTE_ATOM, PSF_BYTES_PER_ATOM = 266, 112
@@ -53,7 +64,25 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
         found["relax"] = relax_memory(solute, dynamics.ranks)
     found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else RUN_PROCESS_BYTES
                     + ENGINE_BYTES_PER_SOLUTE_ATOM * solute + ranks * rank_memory(atoms / ranks))
+    found["report"] = report_memory(solute, (atoms - solute) / 3, threads)
     return {name: found[name] for name in STAGES if name in found}
+
+
+def report_memory(solute: float, waters: float, threads: int) -> float:
+    """Of the report, whose pictures are drawn on ``threads``."""
+    return (REPORT_BYTES + PICTURE_BYTES * (min(threads, PICTURES) - 1) + PICTURE_BYTES_PER_SOLUTE_ATOM * solute
+            + PICTURE_BYTES_PER_WATER * min(waters, DRAWN_WATERS))
+
+
+def export_memory(kind: str, solute: int) -> float:
+    """Of an export to a program, or of a structure file."""
+    base, each = EXPORT_BYTES[kind]
+    return base + each * solute
+
+
+def analysis_memory(atoms: int, processes: int) -> float:
+    """Of the analysis of a trajectory whose frames have so many atoms, by so many processes beside the first."""
+    return (ANALYSIS_BYTES + ANALYSIS_BYTES_PER_ATOM * atoms) * (1 + processes)
 
 
 def gpu_bytes(atoms: int, precision: str) -> float:

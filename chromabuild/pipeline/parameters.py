@@ -15,6 +15,7 @@ from chromabuild.forcefield.modified_residues import (
 )
 from chromabuild.forcefield.rules import is_known
 from chromabuild.genome.chromosomes import Chromosome
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.methylation import MODIFIED
 from chromabuild.molecule.residues import PHOSPHATE, PHOSPHATE_3
 from chromabuild.nucleosome.marks import octamer_recipes
@@ -24,20 +25,22 @@ from mesoscale.fibre import Fibre, MissingDimer
 from mesoscale.scaffold import Scaffold
 
 
-def check_modifications(config: Settings, chromosome: str, start: int, sequence: str, dyads: np.ndarray,
+def check_modifications(config: Settings, chromosome: str, position: np.ndarray, sequence: str, dyads: np.ndarray,
                         missing: Sequence[MissingDimer] = ()
                         ) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
     """The recipe of every nucleosome, codes (2n,) of modified bases (None without `build.methylation`), and a note.
 
     The note names modifications whose parameters are by analogy; it is empty where there are none.
 
-    ``start`` is the 0-based position of the first letter of the sequence (n,), ``dyads`` (m,) are indices into it,
+    ``position`` (n,) holds the 0-based positions of the letters of the sequence, ``dyads`` (m,) are indices into it,
     ``missing`` (m,) the dimers that nucleosomes lack.
     Raises BadInputError for marks and methylation that do not fit, and for a modification that `dynamics.force_field`
     has no parameters for.
     """
-    recipes = octamer_recipes(config.build, chromosome, start + np.asarray(dyads), config.seed, missing)
-    modified = modified_bases(config, chromosome, start, sequence)
+    circle = Circle.around(position, config.locus)
+    recipes = octamer_recipes(config.build, chromosome, position[np.asarray(dyads, dtype=int)], config.seed, missing,
+                              circle)
+    modified = modified_bases(config, chromosome, position, sequence, circle=circle)
     bases = [] if modified is None else [MODIFIED[code - 1] for code in np.unique(modified[modified > 0])]
     marks = {mark for recipe in set(recipes) for mark in recipe.modifications}
     alike = check_parameters(marks, bases, config.dynamics.force_field, config.dynamics.force_field_files)
@@ -77,12 +80,12 @@ def _check_bound_ions(config: Settings) -> None:
 
 def check_fibre(config: Settings, fibre: Fibre) -> tuple[list[OctamerRecipe], np.ndarray | None, str]:
     """The same of a fibre, before the work."""
-    return check_modifications(config, fibre.chromosome, fibre.start, fibre.sequence, np.array(fibre.dyads),
+    return check_modifications(config, fibre.chromosome, fibre.position, fibre.sequence, np.array(fibre.dyads),
                                fibre.missing)
 
 
 def check_scaffold(config: Settings, scaffold: Scaffold) -> None:
     """The same of a scaffold, before it is built."""
     chromosome = Chromosome.of_table(scaffold.chromosome, config.locus.chromosome_names)
-    check_modifications(config, chromosome, int(scaffold.position[0]), bytes(scaffold.base).decode(),
+    check_modifications(config, chromosome, scaffold.position, bytes(scaffold.base).decode(),
                         scaffold.dyad, scaffold.missing)

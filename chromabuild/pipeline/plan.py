@@ -29,7 +29,7 @@ from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.pipeline.extent import planned_box
 from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, STAGES, disk_space, stage_memory
 from chromabuild.pipeline.parameters import check_fibre
-from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, run_seconds, stage_seconds
+from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, report_seconds, run_seconds, stage_seconds
 from chromabuild.proteins.complex import Complex
 from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 from chromabuild.scaling.layouts import layouts
@@ -214,6 +214,7 @@ def _seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, a
     """Of the clock, by stage in their order; ``phases`` of all replicas."""
     found = stage_seconds(config, nucleosomes, base_pairs, solute, atoms, threads, speed)
     found["run"] = run_seconds(config, atoms, phases, threads, speed)
+    found["report"] = report_seconds(solute, atoms, threads, speed)
     if config.relax.enabled:
         relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature))
         found["relax"] = relax_seconds(solute, list(relaxation), threads, speed)

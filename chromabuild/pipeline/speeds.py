@@ -4,13 +4,14 @@ Laws were measured with benchmarks/plan_estimates.py; docs/how-to/plan-a-build.m
 How much faster or slower this machine is, a short task tells, in a second.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from chromabuild.base.settings import Settings
-from chromabuild.pipeline.needs import TABULATED_FROM
+from chromabuild.pipeline.needs import PICTURES, TABULATED_FROM
 from chromabuild.scaling.measured import step_cost
 from chromabuild.simulate.protocol import PlannedPhase
 from chromabuild.simulate.tuning import step_settings
@@ -26,6 +27,8 @@ SET_UP_SECONDS_PER_ATOM, PHASE_SECONDS_PER_ATOM = 1.3e-6, 8e-6
 """Of domains, and of a phase beside its steps: restart files, pair lists, forces and energies at both ends."""
 MINIMISE_OVER_DYNAMICS = 1.35
 """A step of minimisation over one of dynamics: it has the energy."""
+REPORT_SECONDS, REPORT_SECONDS_PER_SOLUTE_ATOM, REPORT_SECONDS_PER_ATOM = 9.0, 4e-6, 1.3e-6
+"""Of the report beside REFERENCE_START: pictures of some million pixels, and the atoms in them."""
 RELAX_STEP_SECONDS_PER_ATOM = {"minimise": 1.1e-6, "dynamics": 1.3e-6}
 
 
@@ -46,6 +49,14 @@ PARTICLE, CORE = 1.3e-4, 2.5e-4
 """Of a sweep in a crowd, for each particle and for each nucleosome beside."""
 TABULATED = 1.2e-4
 """Of a sweep for each particle where the field of a core is tabulated."""
+CROWDED_FROM = 12
+"""Nucleosomes in walls from which costs grow with the logarithm of their number: fewer have room beyond the walls, and
+with more, the share that lies at a face falls."""
+SAMPLING_GROWTH = 0.34
+"""Of the sampling, by e times as many nucleosomes."""
+SETTLING = {"fitted": (0.53, 0.66), "formal": (0.227, 0.22)}
+"""Processor seconds a nucleosome, and their growth, of what comes before and after the sampling: gathering,
+equilibration, tails. In arrays of 4 to 45 nucleosomes and in 26 kb of the bundled locus one gathering was enough."""
 LONGER = 1.15
 """By how much sampling goes on where the energy is not at rest, on average."""
 SQUEEZING = 3.6, 2.6
@@ -102,6 +113,12 @@ def run_seconds(config: Settings, atoms: int, phases: Sequence[PlannedPhase], th
     return speed.start + speed.factor * (RUN_START + each * atoms / threads)
 
 
+def report_seconds(solute: int, atoms: int, threads: int, speed: Speed) -> float:
+    """Of the report, whose pictures are drawn side by side."""
+    pictures = REPORT_SECONDS + REPORT_SECONDS_PER_SOLUTE_ATOM * solute + REPORT_SECONDS_PER_ATOM * atoms
+    return speed.start + speed.factor * pictures / min(threads, PICTURES)
+
+
 def relax_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
     """Of the relaxation without water."""
     steps = sum(phase.steps * RELAX_STEP_SECONDS_PER_ATOM[phase.kind] for phase in phases)
@@ -119,14 +136,16 @@ def folding_seconds(config: Settings, nucleosomes: int, base_pairs: int) -> floa
         return section.sweeps * (SWEEP + LONE * particles)
     has_walls = section.confinement_radius or section.container or section.is_packed
     is_formal = section.core_charges == "formal"
+    crowding = math.log(max(1.0, nucleosomes / CROWDED_FROM)) if has_walls else 0.0
     if nucleosomes >= TABULATED_FROM:
-        sweep = TABULATED * particles * (0.6 if is_formal else 1.0)
+        sweep = TABULATED * particles * (0.6 if is_formal else 1.0) * (1 + SAMPLING_GROWTH * crowding)
     else:
         sweep = (PARTICLE * particles + CORE * nucleosomes) * (0.2 if is_formal else 1.0)
     # Neighbours within the reach of charges: few along a coil, many in a crowd.
     found = section.sweeps * LONGER * sweep * (1.0 if has_walls else 0.2)
     if has_walls or config.locus.contacts:
-        found += nucleosomes * (0.1 if is_formal else 0.45)
+        each, growth = SETTLING[section.core_charges]
+        found += nucleosomes * each * (1 + growth * crowding)
     if section.choose == "smallest-box":
         relief = RELIEF * min(1.0, nucleosomes / CROWD) * (0.1 if is_formal else 1.0)
         found += nucleosomes * (SQUEEZING[0] - SQUEEZING[1] / nucleosomes + relief)

@@ -50,13 +50,15 @@ def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
     import numpy as np
 
     from chromabuild.build.modified_bases import modified_bases
+    from chromabuild.genome.circle import Circle
     from chromabuild.nucleosome.marks import marked_nucleosomes, within_stretches
 
-    dyads = locus.start + np.array([one.dyad for one in locus.nucleosomes], dtype=int)
-    used = marked_nucleosomes(config.build, locus.chromosome, dyads, config.seed).used
+    dyads = locus.position[np.array([one.dyad for one in locus.nucleosomes], dtype=int)]
+    circle = Circle.around(locus.position, config.locus)
+    used = marked_nucleosomes(config.build, locus.chromosome, dyads, config.seed, circle=circle).used
     if config.scaffold.acetylated:
-        within_stretches(config.scaffold.acetylated, locus.chromosome, dyads, used)
-    modified_bases(config, locus.chromosome, locus.start, locus.sequence, used)
+        within_stretches(config.scaffold.acetylated, locus.chromosome, dyads, used, circle)
+    modified_bases(config, locus.chromosome, locus.position, locus.sequence, used, circle)
     return used.partly()
 
 
@@ -107,7 +109,7 @@ def check_fibre_and_fold(config: Settings, locus: "Locus") -> None:
     histone_segid(len(locus.nucleosomes) - 1, "A")
     if locus.circular:
         check_circle(len(locus.sequence))
-    if locus.circular and not locus.nucleosomes:
+    if config.locus.is_bare_circle:
         circular_path(len(locus.sequence), locus.linking_number)
     elif locus.circular:
         parameters = fibre_parameters(config, fibre)

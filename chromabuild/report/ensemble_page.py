@@ -81,9 +81,8 @@ def _maps(result: EnsembleResult) -> str:
     data, binned = result.measured, result.binned
     below = "measured" if data is not None else "the same"
     title = f"contacts of {len(result.ensemble)} folds (above the diagonal), {below} (below)"
-    start = result.ensemble.start
-    circles = [(start + sum(one.contact.first) / 2, start + sum(one.contact.second) / 2, one.frequency >= 0.5)
-               for one in result.contacts[:100]]
+    circles = [(*(sum(result.ensemble.given(stretch)) / 2 for stretch in (one.contact.first, one.contact.second)),
+                one.frequency >= 0.5) for one in result.contacts[:100]]
     svg = map_pair(binned.mean, data, binned.edges, title, circles)
     if not svg:
         return "<p>No two places of the locus come together.</p>"
@@ -123,10 +122,9 @@ def _probability(result: EnsembleResult) -> str:
 def _contacts(result: EnsembleResult) -> str:
     if not result.contacts:
         return ""
-    start = result.ensemble.start
     rows = []
     for one, target in zip(result.contacts, result.targets, strict=True):
-        places = [f"{a + start:,}–{b + start:,}" for a, b in (one.contact.first, one.contact.second)]
+        places = [f"{a:,}–{b:,}" for a, b in map(result.ensemble.given, (one.contact.first, one.contact.second))]
         near = abs(one.frequency - target) <= max(2 * one.error, 1 / len(result.ensemble))
         rows.append((*places, one.contact.weight, one.given, float(target), one.frequency, one.error,
                      html.Judged("as asked" if near else "off", "good" if near else "look")))

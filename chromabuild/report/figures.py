@@ -62,7 +62,7 @@ def scaffold_figure(folder: Path, stages: Stages) -> str:
 
 
 def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
-    """Box, (3,) or (3, 3), then positions (k, 3) in it of the solute, of water oxygens, of cations and of chloride."""
+    """Box, (3,) or (3, 3), then positions (k, 3) float32 in it: solute, water oxygens, cations, chloride."""
     from chromabuild.molecule.water_models import WATER_MODELS
     from chromabuild.shards.brick_file import read_brick
 
@@ -72,11 +72,11 @@ def _box_atoms(folder: Path, solute_atoms: int) -> tuple[np.ndarray, ...]:
     n_sites = WATER_MODELS[manifest.get("water", "tip3p")].n_atoms
     first_ion = solute_atoms + n_sites * counts["water"]
     first_chloride = manifest["atoms"] - counts["chloride"]
-    solute = np.empty((solute_atoms, 3))
+    solute = np.empty((solute_atoms, 3), dtype=np.float32)
     water, cations, chloride = [], [], []
     for k, shard in enumerate(manifest["shards"]):
         brick = read_brick(folder / f"{shard['name']}.cbb")
-        ids, position = brick.global_id, brick.position / 1000
+        ids, position = brick.global_id, (brick.position / 1000).astype(np.float32)
         solute[ids[ids < solute_atoms]] = position[ids < solute_atoms]
         if k % every == 0:
             is_water = (ids >= solute_atoms) & (ids < first_ion)

@@ -70,13 +70,13 @@ def scaffold_picture(origin: np.ndarray, frame: np.ndarray, nucleosome: np.ndarr
 
 
 def atom_style(solute: Solute) -> tuple[np.ndarray, np.ndarray]:
-    """Radius (n,) and colour (n, 3) of every atom."""
+    """Radius (n,) and colour (n, 3) of every atom, float32."""
     elements = solute.elements()
-    radius = np.full(len(elements), 1.6)
+    radius = np.full(len(elements), 1.6, dtype=np.float32)
     for element, value in ELEMENT_RADII.items():
         radius[elements == element] = value
     colours = molecule_colours(solute)
-    by_molecule = np.array([colours[name] for name in solute.molecule_name])
+    by_molecule = np.array([colours[name] for name in solute.molecule_name], dtype=np.float32)
     colour = np.repeat(by_molecule, np.diff(solute.molecule_first_atom), axis=0)
     return radius, colour
 
@@ -111,11 +111,11 @@ def box_picture(position: np.ndarray, radius: np.ndarray, colour: np.ndarray, bo
     water = water[water[:, 1] > lower[1] + WATER_FROM * depth]
     ions = [p[p[:, 1] > lower[1] + IONS_FROM * depth] for p in (cation, chloride)]
     parts = ((position, radius, colour), (water, 1.7, WATER), (ions[0], 1.9, CATION), (ions[1], 1.9, CHLORIDE))
-    sky = np.ones(sum(len(p) for p, _, _ in parts))
+    sky = np.ones(sum(len(p) for p, _, _ in parts), dtype=np.float32)
     sky[: len(position)] = _ambient(sky_visibility(position, radius))
     canvas.draw_spheres(np.concatenate([p for p, _, _ in parts]),
-                        np.concatenate([np.broadcast_to(r, len(p)) for p, r, _ in parts]),
-                        np.concatenate([np.broadcast_to(c, (len(p), 3)) for p, _, c in parts]), sky)
+                        np.concatenate([np.broadcast_to(np.float32(r), len(p)) for p, r, _ in parts]),
+                        np.concatenate([np.broadcast_to(np.float32(c), (len(p), 3)) for p, _, c in parts]), sky)
     width = 0.0012 * float(np.linalg.norm(upper - lower))
     nearest = int(np.argmax(corners @ view[2]))
     for i, j in edges:

@@ -14,6 +14,7 @@ from chromabuild.molecule.colours import Colour
 
 KEY_LIGHT = np.array([-0.45, 0.60, 0.66])
 EMPTY = np.float32(-1e30)
+HALF = np.float16  # what a pixel shows: an eighth of a step of the picture's 8 bits
 LARGE = 5.0  # pixels: larger spheres are drawn in windows of their own, smaller ones all at once
 _PIXELS_A_BATCH = 1 << 18  # of the windows of large spheres: fits a processor's cache
 
@@ -60,7 +61,7 @@ def sky_visibility(position: np.ndarray, radius: np.ndarray, directions: int = 4
         right /= np.linalg.norm(right)
         up = np.cross(direction, right)
         plane = position @ np.stack([right, up], axis=1)
-        cells = ((plane - plane.min(axis=0)) / cell).astype(np.int64) + 1
+        cells = ((plane - plane.min(axis=0)) / cell).astype(np.int32) + 1
         width, height = cells.max(axis=0) + 2
         depth = (position @ direction + radius).astype(np.float32)
         index = cells[:, 1] * width + cells[:, 0]
@@ -109,9 +110,9 @@ class Canvas:
     def __post_init__(self) -> None:
         width, height = (side * self.supersampling for side in self.camera.size)
         self.depth = np.full((height, width), EMPTY)
-        self.normal = np.zeros((height, width, 3), dtype=np.float32)
-        self.colour = np.zeros((height, width, 3), dtype=np.float32)
-        self.ambient = np.ones((height, width), dtype=np.float32)
+        self.normal = np.zeros((height, width, 3), dtype=HALF)
+        self.colour = np.zeros((height, width, 3), dtype=HALF)
+        self.ambient = np.ones((height, width), dtype=HALF)
 
     @property
     def _pixels_per_angstrom(self) -> float:
@@ -248,9 +249,16 @@ class Canvas:
         if x0 >= x1 or y0 >= y1:
             return
         axis = b - a
-        length = np.linalg.norm(axis)
-        axis /= length
-        rows, columns = _strip(a, axis, r, (x0, x1), (y0, y1))
+        length = float(np.linalg.norm(axis))
+        for band in self._bands():
+            y = max(y0, band.start), min(y1, band.stop)
+            if y[0] < y[1]:
+                self._draw_side_and_ends(a, axis / length, length, r, _strip(a, axis / length, r, (x0, x1), y), colour)
+
+    def _draw_side_and_ends(self, a: np.ndarray, axis: np.ndarray, length: float, r: float,
+                            pixel: tuple[np.ndarray, np.ndarray], colour: Colour) -> None:
+        """Draw what some pixels (rows, columns) see of a cylinder from a (3,) along an axis (3,), all in pixels."""
+        rows, columns = pixel
         px, py = columns + 0.5 - a[0], rows + 0.5 - a[1]
         # A ray is (px, py, z) with z free. Side: |p - (p.axis) axis| = r, a quadratic in z.
         across = px * axis[0] + py * axis[1]
@@ -288,44 +296,62 @@ class Canvas:
         drawn = self.depth > EMPTY / 2
         if not drawn.any():
             return np.full((self.camera.size[1], self.camera.size[0], 3), 255, dtype=np.uint8)
-        depth = self.depth / np.float32(self._pixels_per_angstrom)
-        near, far = np.percentile(depth[drawn][::16], [99.8, 0.2])
-        depth[~drawn] = far - 30.0
-        crease, edge = self._creases(depth), maximum_filter(depth, size=3)
+        near, far = self._ends(drawn)
+        crease = self._creases(self._depth(slice(None, None, self.supersampling), drawn, far)[:, ::self.supersampling])
         light = (KEY_LIGHT / np.linalg.norm(KEY_LIGHT)).astype(np.float32)
         half = light + np.float32([0, 0, 1])
         half /= np.linalg.norm(half)
         n = self.supersampling
-        width = depth.shape[1]
+        height, width = self.depth.shape
         picture = np.empty((self.camera.size[1], self.camera.size[0], 3), dtype=np.uint8)
         for rows in self._bands():
             low = slice(rows.start // n, rows.stop // n)
-            normal = self.normal[rows]
+            around = slice(max(0, rows.start - 1), min(height, rows.stop + 1))
+            depth = self._depth(around, drawn, far)
+            inner = slice(rows.start - around.start, rows.stop - around.start)
+            depth, edge = depth[inner], maximum_filter(depth, size=3)[inner]
+            normal, colour, ambient = (one[rows].astype(np.float32) for one in (self.normal, self.colour, self.ambient))
             diffuse = np.clip(normal @ light, 0, 1)
             facing = np.clip(normal[..., 2], 0, 1)
             shine = np.clip(normal @ half, 0, 1)
             for _ in range(5):  # to the power of 32, many times faster than a general power
                 shine *= shine
-            sky = self.ambient[rows] * np.repeat(np.repeat(crease[low], n, axis=0), n, axis=1)
+            sky = ambient * np.repeat(np.repeat(crease[low], n, axis=0), n, axis=1)
             shade = sky * (0.66 + 0.20 * facing) + 0.38 * diffuse * (0.35 + 0.65 * sky)
-            lit = self.colour[rows] * shade[..., None] + (0.07 * shine * sky)[..., None]
-            fog = haze * np.clip((near - depth[rows]) / max(near - far, 1.0), 0, 1)[..., None]
+            lit = colour * shade[..., None] + (0.07 * shine * sky)[..., None]
+            fog = haze * np.clip((near - depth) / max(near - far, 1.0), 0, 1)[..., None]
             lit = lit * (1 - fog) + fog * np.float32(0.97)
             # The line lies on the farther side of an edge, where a neighbouring pixel is much nearer.
-            lit *= (1 - outline * np.clip((edge[rows] - depth[rows] - 3.0) / 8.0, 0, 1))[..., None]
+            lit *= (1 - outline * np.clip((edge - depth - 3.0) / 8.0, 0, 1))[..., None]
             lit[~drawn[rows]] = 1.0
             fine = np.clip(lit, 0, 1, out=lit).reshape(low.stop - low.start, n, width // n, n, 3)
             total = sum(fine[:, k // n, :, k % n] for k in range(n * n))  # many times faster than mean(axis=(1, 3))
             picture[low] = (total / np.float32(n * n) * 255 + 0.5).astype(np.uint8)
         return picture
 
-    def _creases(self, depth: np.ndarray) -> np.ndarray:
+    def _ends(self, drawn: np.ndarray) -> tuple[float, float]:
+        """Depth of the nearest and the farthest, angstrom, of every sixteenth pixel but the outermost 0.2 %."""
+        found, count = [], 0
+        for rows in self._bands():
+            values = self.depth[rows][drawn[rows]]
+            found.append(values[-count % 16::16])
+            count += len(values)
+        depth = np.concatenate(found) / np.float32(self._pixels_per_angstrom)
+        near, far = np.percentile(depth, [99.8, 0.2])
+        return near, far
+
+    def _depth(self, rows: slice, drawn: np.ndarray, far: float) -> np.ndarray:
+        """Depth of some rows, angstrom, where nothing is drawn behind everything."""
+        depth = self.depth[rows] / np.float32(self._pixels_per_angstrom)
+        depth[~drawn[rows]] = far - 30.0
+        return depth
+
+    def _creases(self, low: np.ndarray) -> np.ndarray:
         """Screen-space occlusion, a value a final pixel: darker where the surroundings rise toward the viewer.
 
         What is nearer by much more than the reach floats in front and does not count.
         """
-        n = self.supersampling
-        low = np.ascontiguousarray(depth[::n, ::n])
+        low = np.ascontiguousarray(low)
         dark = np.zeros_like(low)
         for reach, strength in ((2.5, 0.35), (7.0, 0.4), (18.0, 0.45)):
             pixels = min(reach * self.camera.scale, 120.0)

@@ -4,11 +4,13 @@ Objects of states are those of pairs of states here: `states` of a Decomposition
 too. Names are those of `sent_by_ranks` in the result file of chromaqm.
 """
 
+from math import ceil
+
 import numpy as np
 
 from chromabuild.scaling.fans import Fan, combined, tree
 from chromabuild.scaling.placement import Decomposition, ObjectMap
-from chromabuild.scaling.planewave_trace import COMPLEX, REAL, deal_sticks, pair_fan, stick_lengths
+from chromabuild.scaling.planewave_trace import COMPLEX, REAL, deal_sticks, pair_fan, smooth_size, stick_lengths
 from chromabuild.scaling.trace import Phase
 
 BUCKET = 5
@@ -17,10 +19,12 @@ BUCKET = 5
 
 def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float, float], cutoff: float,
                         gradient: bool) -> dict[str, np.ndarray]:
-    """Messages that each rank sends, (ranks,): in one evaluation of the functional for all kinds but the last five; for
-    states to pair calculators and back, sums of overlaps and matrices in one product of states; for tiles of one factor
-    of matrices. Bytes of some kinds under their name with ``_bytes``. `box` in bohr, `cutoff` in Ry; `gradient`:
-    whether the functional needs the gradient of the density."""
+    """Messages that each rank sends, (ranks,): in one evaluation of the functional for all kinds but the last seven;
+    for states to pair calculators and back, sums of overlaps and matrices in one product of states; for tiles of one
+    factor of matrices; for atoms to waves and back in one sum of structure factors, and in forces. Bytes of some kinds
+    under their name with ``_bytes``. `box` in bohr, `cutoff` in Ry; `gradient`: whether the functional needs the
+    gradient of the density. Sums are by splines where `d` has more than one of `nonlocal_planes` or
+    `hartree_planes`."""
     ways = 2 if gradient else 1
     lines = lines_of_sets(box, cutoff, d.g_sets)
     part = -(-d.planes // d.subplanes) * d.planes * REAL
@@ -29,6 +33,10 @@ def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float,
     density = Fan("density_to_waves", m.rho_r.reshape(1, -1), m.rho_g.reshape(1, -1), 1.0, ways)
     rows = Fan("rows_to_columns", m.rho_r, m.rho_r, 1.0, ways)
     to_pairs = pair_fan(d, m, 1.0, 1)
+    mesh = mesh_ranks(m.r, d.nonlocal_planes)
+    projected = m.g if d.nonlocal_planes == 1 else mesh
+    atoms = Fan("atoms_to_waves", mesh_ranks(m.rho_r[:, 0], d.hartree_planes)[None, :], m.rho_g[None, :], 1.0)
+    to_mesh = Fan("states_to_mesh", m.g, mesh, 1.0)
     owners = list(m.pair.reshape(len(m.pair), -1))
     sums = tree("density_sums", list(m.r.T), m.rho_r, part, upward=True)
     one_way = {fan.name: fan for fan in (potentials, density, rows)}
@@ -36,14 +44,19 @@ def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float,
                 "columns_to_rows": rows, "states_to_pairs": to_pairs, "pairs_to_states": to_pairs.reverse("back")}
     found = {name: fan.messages() for name, fan in one_way.items()}
     found |= {"density_sums": sums,
-              "projection_sums": tree("projection_sums", list(m.g), m.g[:, 0], 1.0, upward=True),
-              "projections": tree("projections", list(m.g), m.g[:, 0], 1.0, upward=False),
+              "projection_sums": tree("projection_sums", list(projected), projected[:, 0], 1.0, upward=True),
+              "projections": tree("projections", list(projected), projected[:, 0], 1.0, upward=False),
               "overlap_sums": tree("overlap_sums", owners, m.ortho, 1.0, upward=True),
               "matrices": rectangular("matrices", owners, m.ortho, m.n_ranks),
               "tiles_of_products": factor_tiles(d, m)}
+    if d.hartree_planes > 1:
+        found |= {"atoms_to_waves": atoms.messages(), "waves_to_atoms": atoms.reverse("back").messages()}
     sent = {name: phase.messages_sent(m.n_ranks) for name, phase in found.items()}
-    sent |= {"states_to_planes": combined([there.messages()], m.n_ranks, BUCKET)[0],
-             "planes_to_states": combined([there.reverse("back").messages()], m.n_ranks, BUCKET)[0]}
+    for fan, back in ((there, "planes_to_states"), (to_mesh, "mesh_to_states")):
+        sent[fan.name] = combined([fan.messages()], m.n_ranks, BUCKET)[0]
+        sent[back] = combined([fan.reverse(back).messages()], m.n_ranks, BUCKET)[0]
+    if d.nonlocal_planes == 1:
+        sent["states_to_mesh"] = sent["mesh_to_states"] = np.zeros(m.n_ranks)
     away = (m.g[:, :, None] != m.r[:, None, :]) * lines[:, None] * COMPLEX  # pairs, sets, planes
     sent["states_to_planes_bytes"] = np.bincount(m.g.ravel(), away.sum(axis=2).ravel(), m.n_ranks)
     sent["planes_to_states_bytes"] = np.bincount(m.r.ravel(), away.sum(axis=1).ravel(), m.n_ranks)
@@ -51,6 +64,16 @@ def messages_of_objects(d: Decomposition, m: ObjectMap, box: tuple[float, float,
         sent["potentials_bytes"] = sent["potentials"] * part
         sent["density_sums_bytes"] = sent["density_sums"] * part
     return {name: np.asarray(values, dtype=np.int64) for name, values in sent.items()}
+
+
+def mesh_planes(points: int, order: int, scale: float = 1.4) -> int:
+    """Planes of the mesh of splines for waves that need so many points, as euler_spline.f90 has them."""
+    return smooth_size(max(points, ceil(scale * points), order))
+
+
+def mesh_ranks(ranks: np.ndarray, planes: int) -> np.ndarray:
+    """Ranks of the planes of a mesh: each where the plane of the grid at its height is, along the last axis."""
+    return ranks[..., np.arange(planes) * ranks.shape[-1] // planes]
 
 
 def lines_of_sets(box: tuple[float, float, float], cutoff: float, sets: int) -> np.ndarray:

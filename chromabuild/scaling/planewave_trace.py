@@ -25,8 +25,13 @@ SPLINE_ORDER = 6
 
 
 def grid_size(largest_g: float, edge: float) -> int:
-    """Points an axis, as wave_sphere.f90 has them: without prime factors above 5, for waves up to 2 `largest_g`."""
-    n = 2 * int(2 * largest_g * edge / (2 * pi)) + 1
+    """Points an axis, as wave_sphere.f90 has them, for waves up to 2 `largest_g`."""
+    return smooth_size(2 * int(2 * largest_g * edge / (2 * pi)) + 1)
+
+
+def smooth_size(least: int) -> int:
+    """The smallest number from `least` on without prime factors above 5."""
+    n = least
     while True:
         rest = n
         for factor in (2, 3, 5):

@@ -1,12 +1,14 @@
 """A shard set as a bag (BagIt 1.0, RFC 8493): the form in which archives take data."""
 
+import errno
 import hashlib
 import os
 import shutil
 from pathlib import Path
 
 from chromabuild import __version__
-from chromabuild.base.errors import BadInputError, ResourceError
+from chromabuild.base.errors import BadInputError
+from chromabuild.base.files import cannot_write, part_of, remove_leftovers
 from chromabuild.shards.integrity import verify_shards
 from chromabuild.shards.manifest import BRICKS_NAME, MANIFEST_NAME
 
@@ -21,12 +23,14 @@ def write_bag(folder: str | Path, target: str | Path) -> int:
     cannot be written.
     """
     folder, target = Path(folder), Path(target)
+    there = f"{target} exists: give a bag a new folder"
     if target.exists():
-        raise BadInputError(f"{target} exists: give a bag a new folder")
+        raise BadInputError(there)
     manifest = verify_shards(folder)
     names = [MANIFEST_NAME, BRICKS_NAME,
              *(f"{shard.name}.{suffix}" for shard in manifest.shards for suffix in shard.files)]
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    remove_leftovers(target.parent, [target.name])
+    part = part_of(target)
     try:
         (part / "data").mkdir(parents=True)
         for name in names:
@@ -43,7 +47,9 @@ def write_bag(folder: str | Path, target: str | Path) -> int:
             "".join(f"{_sha256(part / name)}  {name}\n" for name in tags), encoding="utf-8")
         part.rename(target)
     except OSError as error:
-        raise ResourceError(f"cannot write {target}: {error.strerror or error}") from error
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another process has made it meanwhile
+            raise BadInputError(there) from error
+        raise cannot_write(target, error) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return len(names)

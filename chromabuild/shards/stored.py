@@ -15,9 +15,11 @@ class StoredVectors:
 
     def __init__(self, n: int, folder: Path) -> None:
         """Room for ``n`` atoms, in ``folder`` where that can be written."""
+        self._folder = str(folder)
         try:
             self._file = tempfile.TemporaryFile(dir=folder)
         except OSError:
+            self._folder = tempfile.gettempdir()
             self._file = tempfile.TemporaryFile()
         self.shape = (n, 3)
         self._width = 3 * np.dtype(self._kind).itemsize
@@ -31,8 +33,8 @@ class StoredVectors:
             self._file.seek(self._width * first)
             self._file.write(np.ascontiguousarray(values, dtype=self._kind).tobytes())
         except OSError as error:
-            raise ResourceError(f"cannot keep the positions of {len(self):,} atoms on disk ({error.strerror}): free "
-                                f"{self._width * len(self) / 1e9:.2g} GB") from None
+            raise ResourceError(f"cannot keep positions of {len(self):,} atoms in {self._folder} for a while "
+                                f"({error.strerror}): free {self._width * len(self) / 1e6:.1f} MB there") from None
 
     def scatter(self, atoms: np.ndarray, values: np.ndarray) -> None:
         """Vectors (k, 3) of ``atoms`` (k,), in any order."""

@@ -226,9 +226,9 @@ def ensemble_section(dynamics: DynamicsSection, phase: PlannedPhase) -> dict[str
         section |= {"temperature_end": end if end != start else None, "tpcontrol": _THERMOSTATS[dynamics.thermostat],
                     "group_tp": False}
         if dynamics.thermostat == "langevin":
-            section["gamma_t"] = 1 / dynamics.thermostat_time
+            section["gamma_t"] = dynamics.friction
         else:
-            section["tau_t"] = dynamics.thermostat_time
+            section["tau_t"] = dynamics.temperature_time
     if phase.ensemble == "NPT":
         section |= {"pressure": phase.pressure, "tau_p": dynamics.barostat_time}
     return section
@@ -279,13 +279,14 @@ def sections_of_restraints(phase: PlannedPhase, expressions: Mapping[str, str], 
 
 def energy_section(dynamics: DynamicsSection) -> dict[str, object]:
     """The [ENERGY] section of every phase of a run."""
-    cutoff, switch_distance, force_switch = dynamics.cutoffs
+    cutoff, switch_distance, force_switch, tail = dynamics.cutoffs
     return {
         "electrostatic": "PME",
         "cutoffdist": cutoff,
         "switchdist": switch_distance or cutoff,
         "pairlistdist": cutoff + dynamics.pairlist_buffer,
         "vdw_force_switch": force_switch or None,
+        "dispersion_corr": "EPRESS" if tail else None,
         "pme_nspline": dynamics.pme_spline_order,
         "pme_max_spacing": dynamics.pme_spacing,
         "deterministic": dynamics.deterministic or None,
@@ -302,7 +303,7 @@ def interaction_sections(task: Task) -> Sections:
         if task.choice and task.choice.comm():
             sections["COMM"] = task.choice.comm()
         return sections
-    cutoff, switch_distance, force_switch = dynamics.cutoffs
+    cutoff, switch_distance, force_switch, _ = dynamics.cutoffs
     return {
         "ENERGY": {"electrostatic": "DEBYE", "dielectric": solvent.dielectric, "dielectric_form": solvent.form.upper(),
                    "debye_length": solvent.debye_length, "cutoffdist": cutoff,

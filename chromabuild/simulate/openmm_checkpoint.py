@@ -87,11 +87,15 @@ class CheckpointWriter:
         return time.monotonic() >= self._next
 
     def write(self, step: int, frames: int) -> None:
-        """Checkpoint after ``step``; log and trajectory must have been flushed."""
+        """Checkpoint after ``step``; log and trajectory must have been flushed. Raises FloatingPointError where a
+        position is no number: the checkpoint before is kept."""
         state = self._context.getState(getPositions=True, getVelocities=True)
+        position = _plain(state.getPositions(asNumpy=True), unit.nanometer)
+        if not np.isfinite(position).all():
+            raise FloatingPointError("a position is no number")
         folder, phase = self._task.folder, self._phase
         Checkpoint(
-            step=step, position=_plain(state.getPositions(asNumpy=True), unit.nanometer),
+            step=step, position=position,
             velocity=_plain(state.getVelocities(asNumpy=True), unit.nanometer / unit.picosecond),
             box=_plain(state.getPeriodicBoxVectors(asNumpy=True), unit.nanometer),
             log_bytes=(folder / phase.log).stat().st_size,

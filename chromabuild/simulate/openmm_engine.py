@@ -4,7 +4,8 @@ The tests compare three things: chromamd on a Topology, OpenMM on the same Topol
 the same atoms. Energies in kcal/mol, forces in kcal/mol/angstrom, lengths in angstrom.
 """
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -12,11 +13,12 @@ from typing import TextIO
 import numpy as np
 import openmm
 from openmm import app, unit
+from scipy.integrate import quad
 from scipy.special import erfcinv
 
 from chromabuild.base.box_vectors import vectors_of
 from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3, KJ_PER_KCAL
-from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError
+from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError, UnstableRunError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.hydrogens import repartitioned_masses
@@ -34,16 +36,25 @@ from chromabuild.simulate.openmm_checkpoint import (
     read_checkpoint,
     stop_signals,
 )
-from chromabuild.simulate.openmm_platform import chosen_platform, context_on
+from chromabuild.simulate.openmm_platform import ON_GPUS, chosen_platform, context_on, device_of
 from chromabuild.simulate.protocol import PlannedPhase, Task
 
 STEPS_A_CHANGE = 10
 """Steps between changes of a temperature or of a constant that changes over a phase."""
 STEPS_AT_ONCE = 100
 """Steps between looks at signals and at the clock."""
+FARTHEST_MOVE = 1.0
+"""Nanometres in a step, a hundred times what thermal motion gives: beyond it a run is unstable."""
 SPLINE_ORDER = 5
 """Order of the charge-spreading B-splines, fixed in OpenMM."""
 
+_SIGNS_OF_INSTABILITY = {"NaN": "a position is no number", "position is infinite": "a position is no number",
+                         "a position is no number": "a position is no number",
+                         "moves too far": f"an atom moves by more than {FARTHEST_MOVE * ANGSTROM_PER_NM:.0f} angstrom "
+                                          "in a step",
+                         "the energy is no number": "the energy is no number",
+                         "periodic box size has decreased": "the box has shrunk to less than twice the cutoff"}
+"""Words of errors, and what they mean."""
 TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "lennard_jones", "electrostatic")
 """Energy terms; the 1-4 pairs are part of the last two. Force group k of a system holds term k."""
 
@@ -63,6 +74,8 @@ class NonbondedOptions:
     al. 1983). None: plain truncation."""
     force_switch: bool = False
     """Switch the force of Lennard-Jones instead (Steinbach and Brooks, J. Comput. Chem. 15, 667 (1994))."""
+    tail: bool = False
+    """Count Lennard-Jones beyond the cutoff, as of a uniform density."""
 
     @property
     def is_switched(self) -> bool:
@@ -144,6 +157,8 @@ def system_from_topology(topology: Topology, box: np.ndarray, options: Nonbonded
             _add(system, _lennard_jones_by_pairs(topology, lj_type, exclusions, options), "lennard_jones")
         sigma, pair_sigma = np.ones_like(sigma), np.ones_like(pair_sigma)
         epsilon, pair_epsilon = nothing, pair_nothing
+    if options.tail:
+        _add(system, openmm.CustomVolumeForce(tail_energy(topology, options)), "lennard_jones")
     electrostatic = _nonbonded(charge, sigma, epsilon, exclusions, pair14["atoms"], pair_charge, pair_sigma,
                                pair_epsilon, options)
     electrostatic.setNonbondedMethod(openmm.NonbondedForce.PME)
@@ -210,7 +225,8 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     constant temperature, whatever the thermostat; Monte Carlo moves at constant pressure, with which the places of
     restraints do not move. Temperature and constants that change do so every ``STEPS_A_CHANGE`` steps. The whole system
     is held in memory. Raises BadInputError for unreadable files, a platform that is not here and a restraint on
-    nothing, IntegrityError when files do not fit together, InterruptedRunError when a signal stops it.
+    nothing, IntegrityError when files do not fit together, InterruptedRunError when a signal stops it, UnstableRunError
+    where positions or energies are no numbers any more, or the box has shrunk below twice the cutoff.
     """
     folder = task.folder
     (folder / "restart").mkdir(parents=True, exist_ok=True)
@@ -232,7 +248,9 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     system = context.getSystem()
     n_sites = sum(system.isVirtualSite(i) for i in range(system.getNumParticles()))
     n_freedom = 3 * (system.getNumParticles() - n_sites) - system.getNumConstraints() - 3
-    with open(folder / phase.log, "a" if found else "w", encoding="utf-8") as log:
+    with open(folder / phase.log, "a" if found else "w", encoding="utf-8") as log, _instability_told(phase, context):
+        if found is None:
+            log.write(f"OpenMM {openmm.Platform.getOpenMMVersion()}, {device_of(context)}: {len(position)} atoms\n")
         table = _Table(log, context, n_freedom, progress)
         if phase.kind == "minimise":
             table.write(0, header=True)
@@ -240,9 +258,28 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
             table.write(phase.steps)
         else:
             _run_dynamics(task, phase, context, table, box, found)
-    state = context.getState(getPositions=True, getVelocities=True)
+        state = context.getState(getPositions=True, getVelocities=True)
     with atomic_path(folder / restart_name(phase)) as part:
         part.write_text(openmm.XmlSerializer.serialize(state), encoding="utf-8")
+
+
+@contextmanager
+def _instability_told(phase: PlannedPhase, context: openmm.Context) -> Iterator[None]:
+    """Raises UnstableRunError for what OpenMM, writers of frames and checkpoints and the table say of such a run."""
+    try:
+        yield
+    except (openmm.OpenMMException, ValueError, FloatingPointError) as error:
+        what = next((what for words, what in _SIGNS_OF_INSTABILITY.items() if words in str(error)), None)
+        if what is None:
+            raise
+        if phase.kind == "minimise":
+            cause = "atoms that lie on each other: remove clashes with `chromabuild clash`"
+        else:
+            cause = ("strain that the build has left: minimise longer, or heat more slowly and with restraints; or the "
+                     f"time step of {phase.timestep:g} fs is too long")
+        time = context.getTime().value_in_unit(unit.picosecond)
+        raise UnstableRunError(f"the run is unstable at {time:.3f} ps of phase {phase.name}: {what}; the likely cause "
+                               f"is {cause}") from error
 
 
 def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarray, position: np.ndarray,
@@ -264,8 +301,7 @@ def _context(task: Task, phase: PlannedPhase, molecules: Topology, box: np.ndarr
     if phase.ensemble == "NVE":
         integrator = openmm.VerletIntegrator(timestep)
     else:
-        friction = 1 / (task.dynamics.thermostat_time * unit.picosecond)
-        integrator = openmm.LangevinMiddleIntegrator(start, friction, timestep)
+        integrator = openmm.LangevinMiddleIntegrator(start, task.dynamics.friction / unit.picosecond, timestep)
         integrator.setRandomNumberSeed(seed)
     if phase.ensemble == "NPT":
         barostat = openmm.MonteCarloBarostat(phase.pressure * unit.atmosphere, start)
@@ -314,7 +350,7 @@ def _resume(context: openmm.Context, path: Path) -> None:
 def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", box: np.ndarray,
                   found: Checkpoint | None) -> None:
     """The steps of a phase of dynamics, or those behind a checkpoint, with its table and its frames."""
-    integrator, checkpoints = context.getIntegrator(), CheckpointWriter(task, phase, context)
+    checkpoints = CheckpointWriter(task, phase, context)
     step = found.step if found else phase.first_step
     done = (step - phase.first_step) * phase.timestep / 1000
     context.setTime((phase.first_time + done) * unit.picosecond)
@@ -329,7 +365,7 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
             chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
             written = np.concatenate([np.arange(start - 1, end) for start, end in chosen])
             file = stack.enter_context(open(task.folder / phase.trajectory, "r+b" if found else "wb"))
-            trajectory = app.DCDFile(file, _nameless(len(written), box), integrator.getStepSize(),
+            trajectory = app.DCDFile(file, _nameless(len(written), box), context.getIntegrator().getStepSize(),
                                      phase.first_step + phase.trajectory_period, phase.trajectory_period,
                                      append=found is not None)
             file.flush()  # its header, of which the first checkpoint may be
@@ -337,7 +373,7 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
         while step < last:
             _set_progress(context, phase, (step - phase.first_step) / phase.steps)
             until = min([last, step + STEPS_AT_ONCE, *(step + period - step % period for period in _periods(phase))])
-            integrator.step(until - step)
+            _take_steps(context, until - step)
             step = until
             if step % phase.output_period == 0 or step == last:
                 table.write(step)
@@ -352,6 +388,24 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
             if is_stopped() and step < last:
                 raise InterruptedRunError(f"phase {phase.name} was stopped by a signal after step {step}: the same "
                                           "command continues")
+
+
+def _take_steps(context: openmm.Context, steps: int) -> None:
+    """Integrate; on processors, raise FloatingPointError once an atom moves by more than ``FARTHEST_MOVE``.
+
+    There the sums of the next step would use its position as an index into a grid, and the process would end by a
+    segmentation fault. GPUs do not need the look at every step, and would wait for it.
+    """
+    integrator = context.getIntegrator()
+    if context.getPlatform().getName() in ON_GPUS:
+        integrator.step(steps)
+        return
+    for _ in range(steps):
+        integrator.step(1)
+        velocity = context.getState(getVelocities=True).getVelocities(asNumpy=True)
+        move = integrator.getStepSize() * velocity
+        if not np.abs(move.value_in_unit(unit.nanometer)).max() <= FARTHEST_MOVE:
+            raise FloatingPointError("an atom moves too far")
 
 
 def _periods(phase: PlannedPhase) -> list[int]:
@@ -391,12 +445,13 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
     Alpha follows from erfc(alpha cutoff) = 1e-5, the default of chromamd's ``pme_alpha_tol``, and the grid from its
     spacing.
     """
-    cutoff, switch_distance, force_switch = dynamics.cutoffs
+    cutoff, switch_distance, force_switch, tail = dynamics.cutoffs
     edges = np.linalg.norm(vectors_of(box), axis=1)
     return NonbondedOptions(
         cutoff=cutoff,
         switch_distance=switch_distance,
         force_switch=force_switch,
+        tail=tail,
         alpha=float(erfcinv(1e-5)) / cutoff,
         grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in edges),
     )
@@ -425,6 +480,7 @@ class _Table:
         self._mass = sum(system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles()))
 
     def write(self, step: int, header: bool = False) -> None:
+        """Append a row. Raises FloatingPointError where the energy is no number."""
         state = self._context.getState(getEnergy=True)
         potential = state.getPotentialEnergy().value_in_unit(unit.kilocalorie_per_mole)
         kinetic = state.getKineticEnergy().value_in_unit(unit.kilocalorie_per_mole)
@@ -435,6 +491,8 @@ class _Table:
             row["CONSERVED_ENE"] = potential + kinetic
         volume = state.getPeriodicBoxVolume().value_in_unit(unit.angstrom**3)
         row |= {"VOLUME": volume, "DENSITY": self._mass / volume * GRAMS_PER_CM3}
+        if not np.isfinite(potential + kinetic):  # platforms differ in whether they say it themselves
+            raise FloatingPointError("the energy is no number")
         if header:
             self._log.write(MARK + "".join(f"{name:>16s}" for name in row) + "\n")
         self._log.write(MARK + f"{step:16d}" + "".join(f"{value:16.{6 if name == 'DENSITY' else 4}f}"
@@ -454,7 +512,7 @@ def _nonbonded(charge: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray, exclu
     for (i, j), q, s, e in _rows(pairs, pair_charge, pair_sigma, pair_epsilon):
         force.addException(i, j, q, s, e, True)
     force.setCutoffDistance(options.cutoff / ANGSTROM_PER_NM)
-    force.setUseDispersionCorrection(False)
+    force.setUseDispersionCorrection(False)  # tail_energy counts pairs as chromamd does
     return force
 
 
@@ -486,6 +544,32 @@ def _lennard_jones_by_pairs(topology: Topology, lj_type: np.ndarray, exclusions:
     force.setNonbondedMethod(openmm.CustomNonbondedForce.CutoffPeriodic)
     force.setCutoffDistance(off)
     return force
+
+
+def tail_energy(topology: Topology, options: NonbondedOptions) -> str:
+    """For OpenMM, by the volume v: what the cutoff and a switch of the energy leave out of Lennard-Jones at a uniform
+    density, 2 pi / v times the sum over pairs of the integral of (1 - S(r)) (c12/r^12 - c6/r^6) r^2."""
+    of_template = [np.bincount(template.lj_type, minlength=len(topology.lj_sigma)) for template in topology.templates]
+    counts = topology.run_count.astype(float) @ np.array(of_template, dtype=float)[topology.run_template]
+    off = options.cutoff
+    on = options.switch_distance if options.is_switched else off
+
+    def missing(power: int) -> float:
+        """Of r^-power times r^2, angstrom^(3 - power)."""
+        beyond = off ** (3 - power) / (power - 3)
+        if on == off:
+            return beyond
+        width = off * off - on * on
+        return beyond + quad(lambda r: _switched_off((r * r - on * on) / width) * r ** (2 - power), on, off)[0]
+
+    c12, c6 = (float(counts @ matrix @ counts) for matrix in (topology.lj_c12, topology.lj_c6))
+    energy = 2 * np.pi * (c12 * missing(12) - c6 * missing(6)) * KJ_PER_KCAL / ANGSTROM_PER_NM**3
+    return f"{energy!r}/v"
+
+
+def _switched_off(share: float) -> float:
+    """The share of the energy that CHARMM's switch has taken off, at a share of its way in r^2."""
+    return share * share * (3 - 2 * share)
 
 
 def _add_harmonic_bonds(system: openmm.System, term: dict[str, np.ndarray], group: int) -> None:

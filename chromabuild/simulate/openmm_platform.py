@@ -15,7 +15,8 @@ from chromabuild.base.settings import DynamicsSection
 
 ON_GPUS = ("CUDA", "HIP", "OpenCL")
 _OPENCL_ON_CPUS = ("Portable Computing Language", "Intel(R) CPU", "Intel(R) OpenCL")
-_INSTALL = {"CUDA": "pip install 'chromabuild[cuda12]'", "HIP": "pip install 'chromabuild[hip6]'",
+_INSTALL = {"CUDA": "pip install 'chromabuild[cuda13]' (drivers before 580: cuda12)",
+            "HIP": "pip install 'chromabuild[hip7]' (ROCm 6: hip6)",
             "OpenCL": "install the OpenCL driver of the device"}
 
 
@@ -126,3 +127,12 @@ def _context_of_one(platform: ChosenPlatform) -> openmm.Context:
     system.addParticle(1.0)
     with open(os.devnull, "wb") as nowhere:
         return context_on(platform, system, openmm.VerletIntegrator(0.001), nowhere.fileno())
+
+
+def device_of(context: openmm.Context) -> str:
+    """Platform, device and precision of a context, as far as the platform tells them."""
+    platform = context.getPlatform()
+    told = {name: platform.getPropertyValue(context, name) for name in platform.getPropertyNames()
+            if name in ("DeviceName", "Precision", "Threads")}
+    return ", ".join([platform.getName(), *(f"{value} {name.lower()}" if name != "DeviceName" else value
+                                            for name, value in sorted(told.items()))])

@@ -56,7 +56,8 @@ def overview(scaffold: "Scaffold", carried: Sequence[tuple[str, ...]] = (), trac
         "core": quantised(scaffold.core_origin, centre, step), "core_turn": quaternions(scaffold.core_frame),
         "mark": np.array(mark if carried else [NO_MARK] * len(scaffold.dyad), np.uint8),
         "drawn": places.astype(np.int32), "shade": shade_path, "core_shade": shade_core,
-        "contact": np.array([[*c["first"], *c["second"]] for c in scaffold.contacts], np.int32).reshape(-1, 4),
+        "contact": np.array([[*_within(scaffold, *c["first"]), *_within(scaffold, *c["second"])]
+                             for c in scaffold.contacts], np.int32).reshape(-1, 4),
         "contact_weight": np.array([c.get("weight", 1.0) for c in scaffold.contacts], np.float32),
     }  # fmt: skip
     if frames:
@@ -65,9 +66,11 @@ def overview(scaffold: "Scaffold", carried: Sequence[tuple[str, ...]] = (), trac
                    "frame_core_turn": quaternions(frames.core_frame)}
     facts = {
         "name": scaffold.name, "chromosome": scaffold.chromosome, "start": int(scaffold.position[0]),
+        "first": int(scaffold.position.min()),
         "step": step, "centre": centre.tolist(), "marks": [", ".join(labels) for labels in marks],
         "tracks": [{"name": track.name, "features": track.features} for track in tracks],
-        "dropped": [change["from"] for change in scaffold.shifts if change["to"] is None],
+        "dropped": [int(scaffold.position[0]) + _index(scaffold, change["from"]) for change in scaffold.shifts
+                    if change["to"] is None],
         "frames": frames.label if frames else [],
         "sizes": {"dna": DNA_RADIUS, "core": CORE_RADIUS, "height": CORE_HEIGHT},
         "colours": {"fibre": np.round(FIBRE_COLOURS, 3).tolist(), "molecules": HISTONE_COLOURS | STRAND_COLOURS},
@@ -78,8 +81,20 @@ def overview(scaffold: "Scaffold", carried: Sequence[tuple[str, ...]] = (), trac
 def _mapped_dyads(scaffold: "Scaffold") -> np.ndarray:
     """(m,) where each dyad was mapped, as an index of a base pair; beyond the locus where it was there."""
     mapped_from = {change["to"]: change["from"] for change in scaffold.shifts if change["to"] is not None}
-    start = int(scaffold.position[0])
-    return np.array([mapped_from.get(start + dyad, start + dyad) - start for dyad in scaffold.dyad.tolist()], np.int32)
+    places = scaffold.position[scaffold.dyad].tolist()
+    return np.array([_index(scaffold, mapped_from.get(place, place)) for place in places], np.int32)
+
+
+def _within(scaffold: "Scaffold", first: int, end: int) -> tuple[int, int]:
+    """A stretch, half open; of one across the seam of a circle the longer part."""
+    n = len(scaffold.position)
+    return (first, end) if end <= n else (first, n) if 2 * n >= first + end else (0, end - n)
+
+
+def _index(scaffold: "Scaffold", place: int) -> int:
+    """The base pair at a place on the chromosome, which may lie beyond the locus unless that is a circle."""
+    index = place - int(scaffold.position[0])
+    return index % len(scaffold.position) if scaffold.circular else index
 
 
 def _shade(scaffold: "Scaffold", places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -160,10 +160,7 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
         file.write("#endif\n")
     else:
         _write_atoms(file, template, types, template.mass)
-    bonds = [(template.bond_atoms, 1, template.bond_r0 / 10, STIFFNESS * template.bond_k),
-             # A distance that is no bond to GROMACS: it excludes no pair and is no constraint.
-             (template.urey_bradley_atoms, 6, template.urey_bradley_r0 / 10, STIFFNESS * template.urey_bradley_k)]
-    angles = [(template.angle_atoms, 1, template.angle_theta0, 2 * KJ_PER_KCAL * template.angle_k)]
+    bonds, angles = _bonds_angles(template)
     if template.rigid_water:
         distance = {tuple(sorted(pair)): value for pair, value in zip(
             template.constraint_atoms.tolist(), (template.constraint_distance / 10).tolist(), strict=True)}
@@ -196,6 +193,21 @@ def _write_molecule(file: TextIO, template: MoleculeTemplate, name: str, types: 
         _write_exclusions(file, template)
     for group in groups:
         _write_restraints(file, group, mask(group, template))
+
+
+def _bonds_angles(template: MoleculeTemplate) -> tuple[list[tuple], list[tuple]]:
+    """Rows of bonds and of angles. Urey-Bradley terms go with the first angle between their ends; others are distances
+    that are no bonds to GROMACS: they exclude no pair and are no constraints."""
+    n, angle, urey = template.n_atoms, template.angle_atoms, template.urey_bradley_atoms
+    theta0, stiffness = template.angle_theta0, 2 * KJ_PER_KCAL * template.angle_k
+    r0, pull = template.urey_bradley_r0 / 10, STIFFNESS * template.urey_bradley_k
+    _, first, of_angle = np.intersect1d(_keys(urey.astype(np.int64), n), _keys(angle[:, [0, 2]].astype(np.int64), n),
+                                        return_indices=True)
+    plain, rest = (np.setdiff1d(np.arange(len(rows)), used) for rows, used in ((angle, of_angle), (urey, first)))
+    return ([(template.bond_atoms, 1, template.bond_r0 / 10, STIFFNESS * template.bond_k),
+             (urey[rest], 6, r0[rest], pull[rest])],
+            [(angle[plain], 1, theta0[plain], stiffness[plain]),
+             (angle[of_angle], 5, theta0[of_angle], stiffness[of_angle], r0[first], pull[first])])
 
 
 def _write_atoms(file: TextIO, template: MoleculeTemplate, types: list[str], masses: np.ndarray) -> None:

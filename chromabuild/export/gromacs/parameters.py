@@ -56,7 +56,8 @@ def interactions(options: NonbondedOptions, spline_order: int) -> dict[str, obje
         "coulomb-modifier": "None", "rcoulomb": options.cutoff / _NM,
         "ewald-rtol": f"{erfc(options.alpha * options.cutoff):.10g}", "pme-order": spline_order,
         **{f"fourier-n{axis}": points for axis, points in zip("xyz", options.grid, strict=True)},
-        "vdwtype": "Cut-off", "vdw-modifier": "None", "rvdw": options.cutoff / _NM, "DispCorr": "no"}
+        "vdwtype": "Cut-off", "vdw-modifier": "None", "rvdw": options.cutoff / _NM,
+        "DispCorr": "EnerPres" if options.tail else "no"}
     if options.is_switched:
         keys |= {"vdw-modifier": "Force-switch" if options.force_switch else "Potential-switch",
                  "rvdw-switch": options.switch_distance / _NM}
@@ -99,9 +100,9 @@ def _bath(phase: PlannedPhase, dynamics: DynamicsSection) -> dict[str, object]:
         return {"tcoupl": "no", "pcoupl": "no"}
     couplings = {"bussi": "V-rescale", "berendsen": "V-rescale", "nose-hoover": "Nose-Hoover", "langevin": "no"}
     keys: dict[str, object] = {"tcoupl": couplings[dynamics.thermostat], "tc-grps": "System",
-                               "tau-t": dynamics.thermostat_time, "ref-t": start}
+                               "tau-t": dynamics.temperature_time, "ref-t": start}
     if dynamics.thermostat == "langevin":
-        keys["integrator"] = "sd"
+        keys |= {"integrator": "sd", "tau-t": 1 / dynamics.friction}
     elif dynamics.thermostat == "nose-hoover":
         keys["nsttcouple"] = 1  # GROMACS wants 20 couplings within tau-t
     if start != end:

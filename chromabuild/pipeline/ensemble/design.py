@@ -12,6 +12,7 @@ from chromabuild.analysis.ensemble import comparison_bin, whole_bins
 from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path
 from chromabuild.base.settings import EnsembleSection, Settings
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.contact_energies import MOST, contact_energies_text, read_contact_energies
 from chromabuild.genome.contact_matrix import is_matrix, read_map
 from chromabuild.genome.locus import Locus, load_locus
@@ -63,6 +64,16 @@ class Design:
         return whole_bins(self.locus.start, len(self.locus.sequence), self.bin_size)
 
     @property
+    def circle(self) -> Circle | None:
+        """The numbering of a circle."""
+        return Circle.of(self.locus.start, len(self.locus.sequence), self.config.locus)
+
+    @property
+    def around(self) -> float | None:
+        """Of a circle, in bins of the comparison."""
+        return len(self.locus.sequence) / self.bin_size if self.locus.circular else None
+
+    @property
     def map_file(self) -> str | None:
         """The measured map."""
         return map_file(self.config)
@@ -111,24 +122,23 @@ class Design:
         """The contacts that are left when some are held out, for all folds."""
         if not self.withheld:
             return
-        start, chromosome = self.locus.start, self.locus.chromosome
-        lines = ["\t".join([chromosome, *(str(start + place) for place in one.first), chromosome,
-                            *(str(start + place) for place in one.second), ".", repr(one.weight)]) + "\n"
-                 for one in self.contacts]
+        chromosome, given = self.locus.chromosome, self.locus.given
+        lines = ["\t".join([chromosome, *map(str, given(one.first)), chromosome, *map(str, given(one.second)), ".",
+                            repr(one.weight)]) + "\n" for one in self.contacts]
         write_if_new(self.folder / CONTACTS_FILE, "".join(lines))
 
     def write_energies(self, of_round: int, energies: np.ndarray) -> None:
         """The table of a round."""
         targets, energies = self.targets(self.contacts).tolist(), np.clip(energies, -MOST, MOST).tolist()
-        entries = tuple(ContactEnergy(one.first, one.second, target, energy)
-                        for one, target, energy in zip(self.contacts, targets, energies, strict=True))
-        write_if_new(self.energies_file(of_round),
-                     contact_energies_text(entries, self.locus.chromosome, self.locus.start))
+        given = self.locus.given
+        entries = [ContactEnergy(given(one.first), given(one.second), target, energy)
+                   for one, target, energy in zip(self.contacts, targets, energies, strict=True)]
+        write_if_new(self.energies_file(of_round), contact_energies_text(entries, self.locus.chromosome, 0))
 
     def read_energies(self, of_round: int) -> NDArray[np.float64]:
         """(c,) energies of the table of a round, kBT. Raises IntegrityError where it is not of these contacts."""
         path, locus = self.energies_file(of_round), self.locus
-        found = read_contact_energies(path, locus.chromosome, locus.start, len(locus.sequence))
+        found = read_contact_energies(path, locus.chromosome, locus.start, len(locus.sequence), self.circle, locus.turn)
         if len(found) != len(self.contacts):
             raise IntegrityError(f"{path} has {len(found)} contacts, not {len(self.contacts)}: delete {self.folder} "
                                  "and run `chromabuild ensemble` again")
@@ -157,13 +167,13 @@ def fold_name(number: int) -> str:
 def make_design(config: Settings) -> Design:
     """The ensemble that the settings describe.
 
-    Raises BadInputError with one sentence for what cannot be used: a circle, a comparison without bins, a range of
-    slopes without length, pixels that are held out or energies that are sought where there are no contacts.
+    Raises BadInputError with one sentence for what cannot be used: a circle alone, a comparison without bins, a range
+    of slopes without length, pixels that are held out or energies that are sought where there are no contacts.
     """
     locus, section = load_locus(config.locus, config.seed), config.ensemble
-    if locus.circular:
-        raise BadInputError("locus.circular: a circle has no contacts to share out, and no ensemble: use `chromabuild "
-                            "all`, with a seed and an output folder for each fold")
+    if config.locus.is_bare_circle:
+        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, and all its "
+                            "folds are the same: leave section ensemble out")
     if section.slope_to <= section.slope_from:
         raise BadInputError(f"ensemble.slope_to = {section.slope_to} is not beyond slope_from = {section.slope_from}: "
                             "give a longer distance")
@@ -179,7 +189,7 @@ def make_design(config: Settings) -> Design:
     held_out = design.held_out()
     if held_out is None:
         return design
-    kept = tuple(one for one in locus.contacts if not _is_in(held_out, design.edges - locus.start, one))
+    kept = tuple(one for one in locus.contacts if not _is_in(held_out, design.edges, locus, one))
     if not kept:
         raise BadInputError(f"ensemble.hold_out = {section.hold_out:g} holds out all {len(locus.contacts)} contacts: "
                             "choose a smaller share, or another --seed")
@@ -199,9 +209,10 @@ def write_if_new(path: Path, text: str) -> None:
             part.write_text(text, encoding="utf-8")
 
 
-def _is_in(pixels: np.ndarray, edges: np.ndarray, contact: Contact) -> bool:
-    """Whether the middle of a contact lies in a pixel of those (b, b), between edges (b + 1,)."""
-    middles = [(a + b - 1) / 2 for a, b in (contact.first, contact.second)]
+def _is_in(pixels: np.ndarray, edges: np.ndarray, locus: Locus, contact: Contact) -> bool:
+    """Whether the middle of a contact lies in a pixel of those (b, b), between edges (b + 1,) on the chromosome."""
+    middles = [locus.start + ((a + b - 1) / 2 - locus.start) % len(locus.sequence)
+               for a, b in map(locus.given, (contact.first, contact.second))]
     one, other = np.searchsorted(edges, middles, side="right") - 1
     inside = min(one, other) >= 0 and max(one, other) < len(pixels)
     return bool(inside and pixels[one, other])

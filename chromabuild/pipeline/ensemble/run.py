@@ -155,7 +155,7 @@ def _taken(design: Design, states: dict[int, str], maps: dict[int, np.ndarray] |
             return None
         done = [number for number in range(1, count + 1) if states[number] == DONE]
         maps.update({number: _binned(design, number) for number in done if number not in maps})
-        if done and is_enough(convergence(np.array([maps[number] for number in done])),
+        if done and is_enough(convergence(np.array([maps[number] for number in done]), design.around),
                               design.config.ensemble.reliability):
             return count
     return None
@@ -171,8 +171,9 @@ def _binned(design: Design, number: int) -> np.ndarray:
 
 def _write_next_energies(design: Design, this: int, states: dict[int, str]) -> None:
     """The energies of the round after one whose folds are all made."""
+    circle = len(design.locus.sequence) if design.locus.circular else None
     closed = [closed_contacts(contact_sites(read_scaffold(design.fold_folder(number, this) / "scaffold.h5")),
-                              design.contacts) for number, state in sorted(states.items()) if state == DONE]
+                              design.contacts, circle) for number, state in sorted(states.items()) if state == DONE]
     if not closed:
         raise BadInputError(f"none of the {design.folds} folds of round {this} can be built: give them more room "
                             "(scaffold.confinement_radius, container)")

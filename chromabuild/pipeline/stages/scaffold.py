@@ -8,6 +8,8 @@ from chromabuild.pipeline.stages.stage import Job, Stage
 
 if TYPE_CHECKING:
     from chromabuild.base.settings import Settings
+    from chromabuild.genome.locus import Locus
+    from mesoscale.restraints import ContactEntry
     from mesoscale.scaffold import Scaffold
 
 # Observables of the scaffold as summaries call them.
@@ -50,7 +52,17 @@ def run(job: Job) -> Summary:
         "restraints_kept": sum(bool(contact["kept"]) for contact in scaffold.contacts),
         **{OBSERVABLE_NAMES[name]: _SHOWN.get(name, lambda value: value)(value)
            for name, value in scaffold.observables.items()},
-        "core_charges": charges, "contact_distances": scaffold.contacts}
+        "core_charges": charges, "contact_distances": _as_given(scaffold.contacts, locus)}
+
+
+def _as_given(contacts: list["ContactEntry"], locus: "Locus") -> list["ContactEntry"]:
+    """Contacts counted from the first base pair of the input, before which a circle may begin."""
+    from chromabuild.genome.circle import given_interval
+
+    if not locus.turn:
+        return contacts
+    return [one | {key: list(given_interval(one[key], 0, locus.turn, len(locus.sequence)))
+                   for key in ("first", "second")} for one in contacts]
 
 
 def _linking(scaffold: "Scaffold", wanted: int | None, threads: int) -> Summary:
@@ -67,14 +79,15 @@ def _linking(scaffold: "Scaffold", wanted: int | None, threads: int) -> Summary:
     relaxed = len(scaffold.base) * TWIST / 360.0
     told = {"linking_number": number, "relaxed_turns": round(relaxed, 2),
             "superhelical_density": round((number - relaxed) / relaxed, 4) + 0.0}
-    if not len(scaffold.dyad):
+    if not len(scaffold.dyad) and scaffold.proteins is None:
         return told
     if (knot := knot_determinant(scaffold.origin)) != 1 or wanted not in (None, number):
         found = f"a linking number of {number}" if knot == 1 else f"a knot (determinant {knot})"
         raise BadInputError(f"the circle is folded to {found}: try another --seed, or more room (scaffold.packing: "
                             "free, choose: last)")
-    return told | {"linking_difference": round(number - relaxed, 2),
-                   "linking_difference_a_nucleosome": round((number - relaxed) / len(scaffold.dyad), 2),
+    each = {"linking_difference_a_nucleosome": round((number - relaxed) / len(scaffold.dyad), 2)} if len(
+        scaffold.dyad) else {}
+    return told | {"linking_difference": round(number - relaxed, 2), **each,
                    "linker_overwinding_turns": round(sum(one["twist_excess"] for one in scaffold.linkers) / 360.0, 3)}
 
 

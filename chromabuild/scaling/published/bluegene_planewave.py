@@ -222,6 +222,11 @@ def seconds(waters: int, kind: str, nodes: int, stage: str = "") -> float:
     return float(factors @ constants() + rest)
 
 
+def cable_seconds(waters: int, kind: str, nodes: int) -> float:
+    """What all bytes of a step take through the busiest cable of each stage, one stage after the other."""
+    return sum(load.cable_bytes for load in recorded()[waters, kind, nodes].values()) / LINK_BANDWIDTH
+
+
 def entries() -> list[Entry]:
     """Every entry of the table of which loads are recorded."""
     return [Entry(_name(waters, kind, nodes), value, seconds(waters, kind, nodes), "s", fitted=nodes == FITTED)

@@ -21,7 +21,7 @@ function decode(table, bytes) {
 }
 
 export const arrays = decode(facts.arrays, bytesOf(document.getElementById("data").textContent));
-document.getElementById("data").remove();
+for (const id of ["facts", "data"]) document.getElementById(id).remove();
 
 export const nBp = arrays.base.length;
 export const nNucleosomes = arrays.dyad.length;
@@ -96,5 +96,7 @@ export const markOf = (k) => (arrays.mark[k] === 255 ? -1 : arrays.mark[k]);
 
 // Positions as genome browsers write them: counted from 1, with commas.
 export const number = (value) => Math.round(value).toLocaleString("en-US");
-export const position = (bp) => number(facts.start + bp + 1);
+export const position = (bp) => placed(facts.start + bp + 1);
+// Of a circle that is drawn from within, what lies beyond its last base pair is counted from the first.
+export const placed = (at) => number(facts.first + 1 + (at - facts.first - 1) % nBp);
 export const region = (first, last) => `${facts.chromosome}:${position(first)}-${position(last)}`;

@@ -30,16 +30,24 @@ export class Tube {
     this.geometry.setAttribute("tint", passing(new Uint8Array(4 * size), 4, true));
     this.ring = Array.from({ length: sides }, (_, k) =>
       [Math.cos(2 * Math.PI * k / sides), Math.sin(2 * Math.PI * k / sides)]);
+    this.geometry.setIndex(new THREE.BufferAttribute(indices(size, 6 * sides * (count - 1)), 1));
+    this.shown = new Uint8Array(count);
     this.show(() => true);
   }
 
-  // Which pieces between neighbouring points are drawn.
+  // Which pieces between neighbouring points are drawn. The index stays one array: new ones would be kept by the
+  // graphics memory until the next collection of garbage.
   show(visible) {
-    const { count, sides } = this;
-    const index = indices(count * sides, 6 * sides * (count - 1));
-    let used = 0;
+    const { count, sides, shown } = this, { index: { array: index } } = this.geometry;
+    let used = 0, changed = false;
     for (let k = 0; k + 1 < count; k++) {
-      if (!visible(k)) continue;
+      const now = visible(k) ? 1 : 0;
+      if (shown[k] !== now) changed = true;
+      shown[k] = now;
+    }
+    if (!changed) return;
+    for (let k = 0; k + 1 < count; k++) {
+      if (!shown[k]) continue;
       for (let s = 0; s < sides; s++) {
         const a = k * sides + s, b = k * sides + (s + 1) % sides;
         index[used++] = a;
@@ -50,7 +58,8 @@ export class Tube {
         index[used++] = a + sides;
       }
     }
-    this.geometry.setIndex(passing(index.subarray(0, used), 1));
+    this.geometry.index.needsUpdate = true;
+    this.geometry.setDrawRange(0, used);
   }
 
   move(points) {

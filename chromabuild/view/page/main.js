@@ -1,5 +1,5 @@
 // Puts the parts together: buttons, the card about what is chosen, the rings in the scene, errors.
-import { arrays, facts, nBp, nNucleosomes, number, position } from "./data.js";
+import { arrays, facts, nBp, nNucleosomes, number } from "./data.js";
 import { colourings, legend } from "./colours.js";
 import { change, listen, pickPlace, showWindow, state, zoomWindow } from "./state.js";
 import { createScene } from "./scene.js";
@@ -20,7 +20,7 @@ function element(tag, text, name = "") {
 }
 
 function begin() {
-  const place = facts.chromosome ? `${facts.chromosome}:${position(0)}-${position(nBp - 1)}, ` : "";
+  const place = facts.chromosome ? `${facts.chromosome}:${number(facts.first + 1)}-${number(facts.first + nBp)}, ` : "";
   $("lead").textContent = `${place}${number(nBp)} base pairs, ${number(nNucleosomes)} nucleosomes`;
   let view;
   try {

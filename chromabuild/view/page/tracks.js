@@ -1,5 +1,5 @@
 // Tracks along the sequence: ruler, nucleosomes, marks, features of BED files, contacts as arcs.
-import { arrays, facts, nBp, nNucleosomes, number, markOf } from "./data.js";
+import { arrays, facts, nBp, nNucleosomes, markOf, placed } from "./data.js";
 import { css, featureColour, kindColour, nucleosomeColour, pageColours } from "./colours.js";
 import { beforePaint, change, listen, pickPlace, showWindow, state, zoomWindow } from "./state.js";
 
@@ -116,7 +116,7 @@ export function createTracks(canvas, view) {
         const x = xOf(at - facts.start - 0.5);
         context.fillStyle = page.soft;
         context.fillRect(Math.round(x), bottom - 6, 1, 6);
-        if (x - LABELS > 34 && LABELS + inner() - x > 34) context.fillText(number(at), x, row.top + 8);
+        if (x - LABELS > 34 && LABELS + inner() - x > 34) context.fillText(placed(at), x, row.top + 8);
       }
       context.textAlign = "left";
     },
