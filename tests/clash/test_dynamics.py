@@ -83,7 +83,7 @@ def test_dynamics_start_after_correction(planted):
     after.context.setVelocitiesToTemperature(TEMPERATURE, 1)
     seen = []
     for _ in range(10):
-        after.step(300)
+        after.step(150)
         seen.append(temperature(after))
     # The kinetic temperature of f degrees of freedom fluctuates by T sqrt(2/f), here 6 K; friction of 5/ps holds it.
     freedom = 3 * after.system.getNumParticles() - after.system.getNumConstraints()

@@ -31,6 +31,7 @@ def file(tmp_path_factory, shifted_octamer):
     return path
 
 
+@pytest.mark.release
 def test_solute_of_a_file_is_the_one_that_was_written(file, shifted_octamer):
     found = solute_of_structure(file)
     name_histones(found.solute)
@@ -44,6 +45,7 @@ def test_solute_of_a_file_is_the_one_that_was_written(file, shifted_octamer):
     assert found.solute.molecule_name[2:] == shifted_octamer.molecule_name[2:8]
 
 
+@pytest.mark.release
 def test_missing_hydrogens_are_placed(file, tmp_path, nucleosome):
     """All of a nucleosome's, most within 0.3 A of where the builder has them: hydroxyls and methyls rotate freely."""
     write_structure(nucleosome, tmp_path / "whole.pdb", range(8))

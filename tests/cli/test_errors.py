@@ -1,10 +1,15 @@
 """What goes wrong is told in one sentence, with the exit code of its kind and without a traceback."""
 
 import errno
+import itertools
 import json
 import os
 import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import h5py
 import pytest
 from typer.testing import CliRunner
 
@@ -15,9 +20,13 @@ from chromabuild.base.errors import (
     InterruptedRunError,
     ResourceError,
 )
-from chromabuild.base.settings import Settings, load_config, parse_override
+from chromabuild.base.in_use import in_use
+from chromabuild.base.settings import INPUT_FILE_KEYS, Settings, load_config, parse_override
 from chromabuild.base.stop_signals import STOPS
 from chromabuild.cli import app
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.molecule.solute import Solute
+from chromabuild.nucleosome.template_file import read_template
 from chromabuild.pipeline import chain, inspect, validation
 from chromabuild.pipeline.stages import Stage
 
@@ -162,6 +171,40 @@ def failing(error):
     return run
 
 
+def test_an_interruption_is_one_whatever_becomes_of_it(settings, monkeypatch):
+    """Python makes a RuntimeError of what comes while it names the members of a class, readers a damaged file."""
+    for told in (RuntimeError("Error calling __set_name__"), IntegrityError("damaged")):
+        told.__cause__ = KeyboardInterrupt()
+        monkeypatch.setattr("chromabuild.pipeline.validation.check_all", failing(told))
+        monkeypatch.setattr(chain, "describe", failing(told))
+        assert "interrupted" in one_sentence(invoke("scaffold", "--config", settings), 7)
+
+
+def test_an_interruption_waits_for_an_import(settings, monkeypatch, tmp_path):
+    """A module in C++ that meets one while it is loaded ends the process."""
+    (tmp_path / "slow_to_load.py").write_text(
+        "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\nloaded = True\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load(*_):
+        import slow_to_load
+        assert slow_to_load.loaded
+        time.sleep(10)
+
+    monkeypatch.setattr(chain, "describe", load)
+    assert "interrupted" in one_sentence(invoke("scaffold", "--config", settings), 7)
+    assert sys.modules.pop("slow_to_load").loaded
+
+
+def test_a_stage_is_refused_beside_the_dynamics(settings):
+    """In another thread, as in another process; a report reads what is there."""
+    folder = settings.parent / "out" / "md"
+    with in_use(folder), ThreadPoolExecutor(1) as pool:
+        (settings.parent / "out" / "solute.h5").write_bytes(b"x")
+        line = one_sentence(pool.submit(invoke, "clash", "--config", settings).result(), 9)
+    assert f"process {os.getpid()}" in line and str(folder) in line
+
+
 @pytest.mark.parametrize(("error", "code"), [
     (BadInputError("x"), 3), (ClashesRemainError("x"), 4), (IntegrityError("x"), 5), (ResourceError("x"), 6),
     (InterruptedRunError("x"), 7), (KeyboardInterrupt(), 7), (MemoryError(), 6), (OSError(errno.ENOMEM, "x"), 6),
@@ -217,3 +260,53 @@ def test_init_writes_settings_that_load(tmp_path):
     assert "already there" in one_sentence(invoke("init", tmp_path / "build"), 3)
     assert invoke("init", tmp_path / "build", "--force").exit_code == 0
     assert "--contacts" in one_sentence(invoke("init", tmp_path / "b", "--contacts", tmp_path / "no.bed"), 3)
+
+
+def test_init_names_only_files_that_are_there(tmp_path, monkeypatch):
+    """In settings too: seen from the new folder, or, as options are, from here."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.fa").write_text(">x\nACGT\n")
+    (tmp_path / "reads.bed").touch()
+    init = ["init", "build", "--fasta", "my.fa"]
+    for key in INPUT_FILE_KEYS:
+        name = ".".join(key)
+        setting = f"{name}={'[no.such]' if key[1] == 'force_field_files' else 'no.such'}"
+        assert f"no.such does not exist: correct --set {name}" in one_sentence(invoke(*init, "--set", setting), 3)
+    assert not (tmp_path / "build").exists()
+    assert invoke("init", "other", *init[2:], "--set", "build.methylation=../reads.bed").exit_code == 0
+    assert load_config(tmp_path / "other" / "locus.yaml").build.methylation == str(tmp_path / "reads.bed")
+    assert invoke(*init, "--set", "build.methylation=reads.bed").exit_code == 0
+    assert load_config(tmp_path / "build" / "locus.yaml").build.methylation == str(tmp_path / "reads.bed")
+    (tmp_path / "build" / "reads.bed").touch()
+    assert invoke(*init, "--set", "build.marks=[reads.bed]", "--force").exit_code == 0
+    assert load_config(tmp_path / "build" / "locus.yaml").build.marks == (str(tmp_path / "build" / "reads.bed"),)
+
+
+def test_init_that_cannot_write_leaves_nothing(tmp_path, monkeypatch):
+    """A second trial must not find files of the first already there."""
+    monkeypatch.setattr("os.fsync", fails_at(2))
+    assert "cannot write" in one_sentence(invoke("init", tmp_path / "a" / "b", "--array", "2x601:197"), 6)
+    assert not list(tmp_path.iterdir())
+
+
+def fails_at(call: int):
+    """A function of which this call and all later ones find a full disk."""
+    calls = itertools.count(1)
+
+    def fsync(_: int) -> None:
+        if next(calls) >= call:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return fsync
+
+
+@pytest.mark.parametrize(("read", "needed"), [(Solute.read, "solute"), (Topology.read, "topology"),
+                                              (read_template, "nucleosome template")])
+def test_files_of_another_kind_are_named_for_what_they_are(tmp_path, read, needed):
+    for kind, words in (("chromabuild-scaffold", "is a scaffold, and"), ("x", "is an HDF5 file of another origin, and"),
+                        (f"chromabuild-{needed.split()[0]}", f"is a {needed} of another version, and")):
+        path = tmp_path / f"{kind}.h5"
+        with h5py.File(path, "w") as file:
+            file.attrs["format"], file.attrs["version"] = kind, 0
+        with pytest.raises(BadInputError, match=f"{words} a {needed} of version [0-9] is needed: "):
+            read(path)

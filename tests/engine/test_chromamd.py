@@ -145,6 +145,7 @@ def test_minimiser_goes_downhill_from_a_bad_start(systems, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.release
 def test_run_from_the_settings_of_a_build(systems, tmp_path):
     """Setup, minimisation and dynamics as `chromabuild run` starts them, on two ranks; tables, frames and restarts."""
     system = systems["peptide"]

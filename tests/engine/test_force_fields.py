@@ -19,6 +19,7 @@ OPTIONS = NonbondedOptions(cutoff=9.0, alpha=0.34, grid=(36, 36, 36))
 
 @pytest.mark.parametrize(("force_field", "name"), [
     ("amber19", "peptide"), ("charmm36m", "peptide"), ("charmm36m", "duplex")])
+@pytest.mark.release
 def test_every_term_against_the_force_field_of_openmm(systems, tmp_path, force_field, name):
     """A peptide or a duplex in water and salt: bonds, angles and Urey-Bradley terms, dihedrals, impropers, correction
     maps, Lennard-Jones with NBFIX and 1-4 parameters, charges: each to 1e-6."""

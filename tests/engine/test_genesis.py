@@ -51,6 +51,7 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.release
 def test_first_energy_is_openmms(folder):
     """What OpenMM makes of the same files, whose switch is the quintic one; CHARMM's force switch differs by far more
     than the tolerance, which holds the grids of both."""
@@ -316,6 +317,7 @@ type             = PBC
     ("gromacs", "grotopfile = system.top\ngrocrdfile = system.gro", "GROAMBER", 6.5, "", "quintic"),
     ("gromacs", "grotopfile = system.top\ngrocrdfile = system.gro", "GROAMBER", 6.5, "vdw_shift = YES", "shift"),
 ])
+@pytest.mark.release
 def test_amber_and_gromacs(tmp_path, kind, files, forcefield, switch, more, form):
     """Files of a peptide in water; van der Waals energies in GENESIS' meaning of the key, by a direct sum."""
     system = solvated("peptide", 30.0)
@@ -361,6 +363,7 @@ def test_triclinic_box(tmp_path):
     assert done.returncode != 0 and "of which box_size_x, box_size_y and box_size_z says nothing" in done.stderr
 
 
+@pytest.mark.release
 def test_local_restraints(tmp_path):
     """Bonds, angles and dihedrals of a localresfile, by hand: what they add to the columns of the log."""
     system = solvated("peptide", 30.0)

@@ -29,6 +29,7 @@ def test_leapfrog_follows_velocity_verlet(tmp_path, ensemble):
     assert tables[0]["TOTAL_ENE"] == pytest.approx(tables[1]["TOTAL_ENE"], abs=2e-4)  # printed digits
 
 
+@pytest.mark.release
 def test_respa_is_velocity_verlet_with_a_longer_outer_step(tmp_path):
     """Reciprocal space every second step: the energy is kept as well as with the outer step alone, and better with a
     shorter one; a period of one is velocity Verlet itself."""
@@ -48,6 +49,7 @@ def test_respa_is_velocity_verlet_with_a_longer_outer_step(tmp_path):
     assert spread[0] < 0.02 * np.ptp(table["KINETIC_ENE"])
 
 
+@pytest.mark.release
 def test_heavy_hydrogens(tmp_path):
     """Masses move within groups: the total stays, hydrogens move as atoms of three times their mass."""
     runs = make_system(tmp_path)
@@ -94,6 +96,7 @@ def test_keys_that_contradict_each_other_are_refused(tmp_path, dynamics, ensembl
         assert word in sentence(done)
 
 
+@pytest.mark.release
 def test_annealing_follows_its_steps(tmp_path):
     """From 300 K down to 100 K in 20 changes; the thermostat follows within its relaxation time."""
     make_system(tmp_path)

@@ -14,10 +14,12 @@ from support.command_line import environment
 from support.engine_energies import write_input
 from support.molecular_systems import solvated
 
-from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.base.errors import UnstableRunError
+from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.simulate import openmm_engine
 from chromabuild.simulate.energy_log import EnergyLog
 from chromabuild.simulate.openmm_checkpoint import Checkpoint, checkpoint_path, read_checkpoint
-from chromabuild.simulate.protocol import Task, plan_phases
+from chromabuild.simulate.protocol import Task, plan_phases, run_phases
 
 STEPS = 600
 PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20},
@@ -110,6 +112,20 @@ def test_a_stopped_run_goes_on(folder, number):
     assert_whole(folder, STEPS)
     again = EnergyLog.read(folder / "md" / "02-warm.log")["TOTAL_ENE"]
     assert again[:len(first)].tolist() == first.tolist()
+
+
+@pytest.mark.parametrize("platform", ["CPU", "Reference"])
+def test_an_unstable_run_is_told_in_a_sentence(folder, platform):
+    """It ends before OpenMM uses a position that is far away as an index, which ends the process."""
+    phases = [{"name": "fast", "steps": 20, "timestep": 40, "output_period": 5}]
+    config = Settings(dynamics=DynamicsSection(engine="openmm", platform=platform, cutoff=8.0),
+                      simulate=SimulateSection(protocol=None, phases=phases))
+    task = Task(config.dynamics, 7, folder / "topology.h5", folder / "shards" / "bricks.txt", folder / "md", 1)
+    with pytest.raises(UnstableRunError,
+                       match=r"unstable at .* ps of phase fast: an atom moves by more than 10 angstrom .*; .*longer"):
+        run_phases(config, task, openmm_engine)
+    assert "nan" not in (folder / "md" / "01-fast.log").read_text()
+    assert not (folder / "md" / "restart" / "01-fast.xml").exists()
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ def oscillate(folder: Path, steps: int, exchange: dict, replicas: int, ensemble:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.release
 def test_temperatures_keep_their_densities(tmp_path):
     """Six harmonic degrees of freedom: the energy at each temperature is that of a gamma distribution of shape 3.
 
@@ -70,6 +71,7 @@ def test_temperatures_keep_their_densities(tmp_path):
     assert "round trips through dimension 1" in (tmp_path / "run2.log").read_text()
 
 
+@pytest.mark.release
 def test_pressures_meet_by_their_volumes(tmp_path):
     """An ideal gas of n atoms at pressure p has volumes of the density V^n exp(-p V/kT), a gamma distribution of shape
     n + 1: acceptance as of temperatures, with the ratio of pressures, while Monte Carlo moves keep the density."""
@@ -99,6 +101,7 @@ def test_pressures_meet_by_their_volumes(tmp_path):
         assert abs(sample.mean() / mean - 1) < 4 / 3 / np.sqrt(len(sample) * 24 / 20)
 
 
+@pytest.mark.release
 def test_umbrellas_keep_their_densities(tmp_path):
     """A free atom on a spring of each umbrella along its distance to a held one: with k (r - R)^2 the density of r is
     r^2 exp(-k (r - R)^2/kT), and the acceptance is the mean of the rule over both of them, by quadrature."""

@@ -172,6 +172,7 @@ def sheared(system: MolecularSystem, *changes: tuple[int, int, int]) -> Molecula
 
 
 @pytest.mark.parametrize(("energy", "ranks"), [({}, 1), ({"vdw": "PME"}, 1), ({"electrostatic": "CUTOFF"}, 2)])
+@pytest.mark.release
 def test_other_vectors_of_a_cube_change_nothing(tmp_path, energy, ranks):
     """Pairs are the same to round-off; waves to the mesh, whose lines run another way: 4.5e-8 at 0.4 angstrom."""
     cube = solvated("peptide", 26.0)

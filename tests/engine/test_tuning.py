@@ -84,6 +84,7 @@ def test_a_plan_for_a_machine_takes_whole_nodes():
 
 
 @pytest.mark.mpi
+@pytest.mark.release
 def test_the_choice_is_kept_and_changes_no_bit(tmp_path, monkeypatch):
     atoms = sum(len(molecule.charge) * number for molecule, number in make_system(tmp_path, 100, neutral=False))
     monkeypatch.setattr(tuning, "MOST_STEPS", 6)

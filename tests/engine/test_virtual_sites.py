@@ -142,6 +142,7 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder):
 
 
 @pytest.mark.parametrize("method", ["SD", "LBFGS"])
+@pytest.mark.release
 def test_minimisation_goes_the_same_way(folder, method):
     def minimised(ranks: int) -> Run:
         start = set_up(folder, {"rstfile": folder / "raw_().rst"}, ranks, f"raw{ranks}")
@@ -157,6 +158,7 @@ def test_minimisation_goes_the_same_way(folder, method):
     assert_same(minimised(2), one)
 
 
+@pytest.mark.release
 def test_energy_is_conserved_to_the_order_of_the_step(folder):
     """Rigid water of four points: what the energy wanders falls with the square of the step. Sites have no degrees of
     freedom."""
@@ -173,6 +175,7 @@ def test_energy_is_conserved_to_the_order_of_the_step(folder):
     np.testing.assert_allclose(2 * table["KINETIC_ENE"] / (BOLTZMANN * table["TEMPERATURE"]), n_freedom, rtol=1e-3)
 
 
+@pytest.mark.release
 def test_pistons_conserve_their_quantity(folder):
     """In a box that breathes the conserved quantity holds only if the pressure between molecules is right: what it
     wanders falls with the square of the step."""

@@ -53,7 +53,7 @@ def test_amber_control(mixed):
     assert " imin=1," in text and " maxcyc=50," in text and " ntr=1," in text and "&wt" not in text
     text = phase_control(first, DYNAMICS, options, 5, groups, 7)
     for key in ("imin=0", "irest=0", "ntx=1", "nstlim=100", "dt=0.002", "ntt=11", "tautp=0.1", "tempi=100.0", "ntc=2",
-                "temp0=120.0", "ig=5", "cut=8.0", "ntpr=10", "ntwx=20", "ntwprt=7", "nmropt=1", "vdwmeth=0", "order=4",
+                "temp0=120.0", "ig=5", "cut=8.0", "ntpr=10", "ntwx=20", "ntwprt=7", "nmropt=1", "vdwmeth=1", "order=4",
                 f"nfft1={options.grid[0]}", "type='TEMP0'", "istep2=100", "value1=100.0", "value2=120.0", "type='END'"):
         assert f"  {key}," in text, key
     assert "\nDISANG=02-heat-1_end_pairs.rst\n" in text

@@ -25,7 +25,7 @@ from chromabuild.export.gromacs.molecules import fast_bonds, type_names, write_t
 from chromabuild.export.gromacs.parameters import interactions
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.forcefield.import_files import import_system
+from chromabuild.forcefield.import_files import import_system, import_topology
 from chromabuild.simulate.openmm_engine import SPLINE_ORDER, NonbondedOptions
 from chromabuild.simulate.protocol import plan_phases
 
@@ -33,7 +33,7 @@ GMX = shutil.which("gmx")
 EXACT = shutil.which("gmx_d") or GMX
 """In double precision where it is installed."""
 needs_gromacs = pytest.mark.skipif(GMX is None, reason="GROMACS is not installed")
-TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"], "dihedral": ["Proper Dih."],
+TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle", "U-B"], "dihedral": ["Proper Dih."],
          "improper": ["Improper Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
          "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."], "cmap": ["CMAP Dih."]}
 GROMACS_COULOMB = 138.935458 * 10 / 4.184
@@ -86,7 +86,7 @@ def test_gromacs_finds_the_energies(systems, tmp_path, name):
     system = in_charmm(systems["peptide"]) if "charmm" in name else systems[name]
     options = NonbondedOptions(9.0, 0.34, (32, 32, 36))
     theirs, _ = reference_energy(system, options)
-    theirs["bond"] += theirs["urey_bradley"]
+    theirs["angle"] += theirs["urey_bradley"]
     export_gromacs(BuiltSystem(system.topology, system.position, system.box), tmp_path, DynamicsSection(),
                    plan_phases(SimulateSection()), 1)
     keys = {"define": "-DFLEXIBLE", "integrator": "md", "nsteps": 0, "continuation": "yes", "nstenergy": 1,
@@ -97,6 +97,20 @@ def test_gromacs_finds_the_energies(systems, tmp_path, name):
     for term, parts in TERMS.items():
         found = [ours.get(part, 0.0) * (constant if term == "electrostatic" else 1.0) for part in parts]
         assert sum(found) == pytest.approx(theirs[term], rel=1e-5, abs=1e-5 * np.abs(found).max() + 1e-4), term
+
+
+def test_terms_of_charmm_come_back(systems, tmp_path):
+    """Urey-Bradley terms, which a top has in its angles, impropers and correction maps by our own import."""
+    topology = in_charmm(systems["peptide"]).topology
+    write_topology(topology, tmp_path)
+    back = import_topology(tmp_path / "system.top", [])
+    for name, columns in (("urey_bradley", ("k", "r0")), ("improper", ("k", "psi0")), ("cmap", ())):
+        found, expected = back.term(name), topology.term(name)
+        assert len(found["atoms"]) == len(expected["atoms"]) > 0, name
+        order, theirs = (np.lexsort(one["atoms"].T) for one in (found, expected))
+        assert np.array_equal(found["atoms"][order], expected["atoms"][theirs]), name
+        for column in columns:
+            assert found[column][order] == pytest.approx(expected[column][theirs], rel=1e-8, abs=1e-8), (name, column)
 
 
 @needs_gromacs

@@ -86,7 +86,7 @@ def test_four_point_water(tmp_path, water):
 
 @needs_judges
 @pytest.mark.parametrize(("name", "keys"), [("water", {}), ("peptide", {}), ("duplex", {}),
-                                            ("duplex", {"switch_distance": 7.0})])
+                                            ("duplex", {"switch_distance": 7.0, "dispersion_correction": False})])
 def test_energies_and_forces(systems, tmp_path, name, keys):
     """LAMMPS takes erfc from a formula that is good to 1.5e-7 of the Coulomb energy of pairs, some ten times the sum of
     all terms in water: 1e-5 of each term and of the forces covers it, and the digits of its files."""

@@ -16,7 +16,7 @@ from chromabuild.export.openmm_files import export_openmm
 from chromabuild.export.system import BuiltSystem
 from chromabuild.simulate.openmm_engine import nonbonded_options, system_from_topology
 
-DYNAMICS = DynamicsSection(cutoff=8.0)
+DYNAMICS = DynamicsSection(cutoff=8.0, dispersion_correction=False)  # a part has no uniform density
 
 
 def near(system: MolecularSystem, atoms: np.ndarray, distance: float) -> np.ndarray:

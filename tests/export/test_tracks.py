@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from support.judges import PYTHON, needs_judges
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
+from chromabuild.export.region import base_pairs_of_region
 from chromabuild.export.tracks import CROWDING_DISTANCE, CROWDING_RADIUS, crowding, write_tracks
 from chromabuild.genome.bigwig import read_signal
 from chromabuild.genome.bigwig_writer import write_signal
@@ -55,6 +57,35 @@ def test_tracks_of_a_scaffold(scaffold, tmp_path):
     for row in rows:
         assert found[int(row[1]) - start:int(row[2]) - start].all()
     assert read_signal(crowded, "chrIV", start, start + len(scaffold.base)).max() == 0  # shorter than 1,000 base pairs
+
+
+def test_tracks_of_a_circle_are_in_the_numbering_of_the_input(scaffold, tmp_path):
+    """A nucleosome across base pair 1 has two lines, and one dyad."""
+    n, first = len(scaffold.base), int(scaffold.first_bp[0])
+    start = int(scaffold.position[0])
+    turn = n - first - 30  # its 31st base pair is the first of the input
+    circle = replace(scaffold, circular=True, position=start + (np.arange(n) + turn) % n)
+    bed, wrapped, _ = write_tracks(circle, tmp_path / "tracks")
+    rows = [line.split("\t") for line in bed.read_text().splitlines() if not line.startswith("track")]
+    across = [row for row in rows if row[3] == "1"]
+    assert [(int(row[1]) - start, int(row[2]) - start) for row in across] == [(0, 117), (n - 30, n)]
+    assert [int(row[7]) - int(row[6]) for row in across] == [1, 0] and len(rows) == 3
+    assert int(across[0][6]) == circle.position[circle.dyad[0]]
+    found = read_signal(wrapped, "chrIV", start, start + n)
+    assert (found[circle.position - start] == (circle.nucleosome >= 0)).all()
+    assert base_pairs_of_region(f"chrIV:{start + 1}-{start + n}", circle) == (first + 30, first + 29)
+
+
+def test_crowding_of_a_circle_goes_the_shorter_way_round():
+    """Turning the circle turns the counts with it; on a flat ring of 6,000 base pairs nothing but neighbours is near,
+    on a folded one what lies opposite is."""
+    angle = 2 * np.pi * np.arange(3000) / 3000
+    flat = 6000 * 3.4 / (2 * np.pi) * np.array([np.cos(angle), np.sin(angle), 0 * angle]).T
+    assert not crowding(flat, circular=True).any()
+    folded = flat * [1.0, 0.01, 1.0]
+    counts = crowding(folded, circular=True)
+    assert counts.any() and (crowding(np.roll(folded, 700, axis=0), circular=True) == np.roll(counts, 700)).all()
+    assert not crowding(flat[:1500], circular=True).any()
 
 
 def test_crowding_counts_pairs():

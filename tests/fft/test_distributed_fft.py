@@ -15,7 +15,7 @@ TOLERANCE = {True: 1e-6, False: 1e-12}
 
 def _cases():
     """Lists of cases by number of ranks."""
-    cases = {1: [], 2: [], 3: [], 8: [], 64: []}
+    cases = {1: [], 2: [], 3: [], 8: [], 27: []}
     # Sizes of factors 2, 3, 5, 7, odd and prime, on one rank, even and prime numbers of ranks.
     for ranks, n in ((1, (7, 6, 5)), (2, (6, 5, 7)), (3, (14, 9, 4)), (8, (10, 9, 7))):
         for k, scheme in enumerate(SCHEMES):
@@ -46,13 +46,13 @@ def _cases():
     # Planner, many transforms at once.
     cases[8] += [dict(n=(8, 8, 8), scheme="time", n_chunks=0), dict(n=(8, 9, 10), scheme="model")]
     cases[3] += [dict(sizes=[(4 + k % 5, 5, 6 + k % 3) for k in range(24)], scheme="pencil", transport="ialltoallv")]
-    # 64 ranks: even blocks, for the formulas; and more ranks than lines.
-    cases[64] += [dict(n=(16, 16, 16), scheme=scheme, real=False, grid=(4, 4, 4) if k > 1 else (0, 0, 0))
+    # 27 ranks: even blocks, for the formulas; and more ranks than lines.
+    cases[27] += [dict(n=(9, 9, 9), scheme=scheme, real=False, grid=(3, 3, 3) if k > 1 else (0, 0, 0))
                   for k, scheme in enumerate(SCHEMES)]
-    cases[64] += [dict(n=(4, 4, 4), scheme=scheme, real=False, subset=subset, grid=(4, 4, 4))
+    cases[27] += [dict(n=(3, 3, 3), scheme=scheme, real=False, subset=subset, grid=(3, 3, 3))
                   for scheme in ("1d", "columns") for subset in ("full", "expanded")]
-    cases[64] += [dict(n=(8, 7, 6), scheme="model", transport="persistent")]
-    cases[64] += [dict(n=(16, 16, 16), scheme="2d", real=False, grid=(4, 4, 4), transport="by_node", ranks_a_node=4)]
+    cases[27] += [dict(n=(8, 7, 6), scheme="model", transport="persistent")]
+    cases[27] += [dict(n=(9, 9, 9), scheme="2d", real=False, grid=(3, 3, 3), transport="by_node", ranks_a_node=3)]
     cases[2] += [dict(n=(4, 4, 4), scheme="fastest"), dict(n=(4, 4, 4), scheme="1d", grid=(2, 2, 2)),
                  dict(n=(4, 4, 4), transport="pigeon"),
                  dict(n=(4, 4, 4), scheme="slab", grid=(2, 1, 1)),
@@ -109,14 +109,14 @@ def share_sizes(n, parts):
 @pytest.mark.mpi
 @pytest.mark.release
 def test_nodes_exchange_one_message_for_all_of_their_ranks(outcome):
-    """Rows of four ranks along x are nodes: no message for lines along x; of each plane of 4 nodes every node sends 3
-    for lines along y, and each rank one to 3 others for lines along z, where every rank has a node of its own."""
-    (_, found), = select(outcome(64), transport="by_node", ranks_a_node=4)
+    """Rows of three ranks along x are nodes: no message for lines along x; of each plane of 3 nodes every node sends 2
+    for lines along y, and each rank one to 2 others for lines along z, where every rank has a node of its own."""
+    (_, found), = select(outcome(27), transport="by_node", ranks_a_node=3)
     counts = np.array([rank["counts"] for rank in found])
-    assert counts[:, :, 1].sum(axis=0).tolist() == [0, 16 * 3, 64 * 3]
+    assert counts[:, :, 1].sum(axis=0).tolist() == [0, 9 * 2, 27 * 2]
     assert counts[:, 1, 1].max() == 1  # the ranks of a node share them
-    points = 16**3 * 16
-    assert counts[:, :, 2].sum(axis=0).tolist() == [0, points * 3 // 4, points * 3 // 4]
+    points = 9**3 * 16
+    assert counts[:, :, 2].sum(axis=0).tolist() == [0, points * 2 // 3, points * 2 // 3]
     # 32^3 * 16 / 8 / 4 = 16 kB are long: each rank sends its own.
     (_, found), = select(outcome(8), n=(32, 32, 32))
     assert sorted(np.array(found[0]["counts"])[:, 1].tolist()) == [1, 3]
@@ -125,19 +125,19 @@ def test_nodes_exchange_one_message_for_all_of_their_ranks(outcome):
 @pytest.mark.mpi
 @pytest.mark.release
 def test_messages_and_bytes_follow_the_formulas(outcome):
-    """16^3 complex double on 4 x 4 x 4 ranks: 64 points a rank, of which each exchange among p ranks sends 1 - 1/p."""
-    groups = {"slab": [64], "pencil": [8, 8], "1d": [4] * 5, "2d": [4, 16, 4], "qcdoc": [4] * 6}
-    messages = {"1d": 2 * 3 + 2 * 3 + 3, "2d": 3 + (4 * 4 - 1) + 3, "qcdoc": 6 * 3, "pencil": 7 + 7}
+    """9^3 complex double on 3 x 3 x 3 ranks: 27 points a rank, of which each exchange among p ranks sends 1 - 1/p."""
+    groups = {"slab": [27], "pencil": [3, 9], "1d": [3] * 5, "2d": [3, 9, 3], "qcdoc": [3] * 6}
+    messages = {"1d": 2 * 2 + 2 * 2 + 2, "2d": 2 + (3 * 3 - 1) + 2, "qcdoc": 6 * 2, "pencil": 2 + 8}
     for scheme, ranks in groups.items():
-        (_, found), = select(outcome(64), n=(16, 16, 16), scheme=scheme, transport=None)
+        (_, found), = select(outcome(27), n=(9, 9, 9), scheme=scheme, transport=None)
         for rank, result in enumerate(found):
             counts = np.array(result["counts"])
             assert counts[:, 0].tolist() == ranks
             if scheme in messages:
                 assert counts[:, 1].sum() == messages[scheme]
-                assert counts[:, 2].tolist() == [64 * (p - 1) // p * 16 for p in ranks]
-            else:  # 16 slabs: the others are idle; each sends a row of its plane to 15 others
-                assert counts[0, 1:].tolist() == ([15, 15 * 16 * 16] if rank < 16 else [0, 0])
+                assert counts[:, 2].tolist() == [27 * (p - 1) // p * 16 for p in ranks]
+            else:  # 9 slabs: the others are idle; each sends a row of its plane to 8 others
+                assert counts[0, 1:].tolist() == ([8, 8 * 9 * 16] if rank < 9 else [0, 0])
 
 
 @pytest.mark.mpi
@@ -172,19 +172,19 @@ def test_chunks_change_no_bit_and_overlap_axes(outcome):
 @pytest.mark.mpi
 @pytest.mark.release
 def test_more_ranks_than_lines(outcome):
-    """4^3 on 64 ranks: 16 lines an axis, so that 16 ranks transform and 48 have nothing to send at those stages."""
+    """3^3 on 27 ranks: 9 lines an axis, so that 9 ranks transform and 18 have nothing to send at those stages."""
     for scheme in ("1d", "columns"):
         for subset in ("full", "expanded"):
-            (_, found), = select(outcome(64), n=(4, 4, 4), scheme=scheme, subset=subset)
+            (_, found), = select(outcome(27), n=(3, 3, 3), scheme=scheme, subset=subset)
             owners = [rank for rank, result in enumerate(found) if result["points"][1] > 0]
-            assert [found[rank]["points"][1] for rank in owners] == [4] * 16
+            assert [found[rank]["points"][1] for rank in owners] == [3] * 9
             sends = np.array([[count[1] > 0 for count in result["counts"]] for result in found])
-            assert sends[:, 0].sum() == 48  # all that do not own the x line they lie on
-            assert sends[:, 1].sum() == 16  # its owners alone send it on
+            assert sends[:, 0].sum() == 18  # all that do not own the x line they lie on
+            assert sends[:, 1].sum() == 9  # its owners alone send it on
             if subset == "expanded":  # one owner in every row along every axis
-                x, y, z = np.array(owners) % 4, np.array(owners) // 4 % 4, np.array(owners) // 16
+                x, y, z = np.array(owners) % 3, np.array(owners) // 3 % 3, np.array(owners) // 9
                 for first, second in ((x, y), (y, z), (x, z)):
-                    assert len(set(zip(first, second, strict=True))) == 16
+                    assert len(set(zip(first, second, strict=True))) == 9
 
 
 @pytest.mark.mpi

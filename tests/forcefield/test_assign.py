@@ -298,9 +298,9 @@ def test_charge_of_a_duplex_is_whole():
 
 @pytest.mark.slow
 def test_cost_does_not_grow_with_matching():
-    """83,000 nucleotides: only array copies, so seconds, not hours."""
-    bases = "".join(np.random.Generator(np.random.Philox(key=1)).choice(list("ACGT"), 83_000))
+    """20,000 nucleotides: only array copies, so seconds, not hours."""
+    bases = "".join(np.random.Generator(np.random.Philox(key=1)).choice(list("ACGT"), 20_000))
     start = time.process_time()
     topology = make_topology(make_solute([strand(bases)]), {})
-    assert time.process_time() - start < 60
-    assert topology.n_atoms > 2_600_000
+    assert time.process_time() - start < 20
+    assert topology.n_atoms > 600_000

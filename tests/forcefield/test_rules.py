@@ -48,18 +48,20 @@ def test_an_unknown_residue_is_refused_with_what_knows_it():
 
 def test_default_cutoffs_are_those_of_the_force_field():
     """CHARMM's force switch from 10 to 12 angstrom, in chromamd and OpenMM; AMBER's plain 9; what is set wins."""
-    assert DynamicsSection().cutoffs == (9.0, None, False)
+    assert DynamicsSection().cutoffs == (9.0, None, False, True)
     charmm = DynamicsSection(force_field="charmm36m")
-    assert charmm.cutoffs == (12.0, 10.0, True)
+    assert charmm.cutoffs == (12.0, 10.0, True, False)
     keys = energy_section(charmm)
     assert [keys[k] for k in ("cutoffdist", "switchdist", "pairlistdist", "vdw_force_switch")] == [12, 10, 13.5, True]
     options = nonbonded_options(charmm, np.full(3, 50.0))
     assert (options.cutoff, options.switch_distance, options.force_switch) == (12, 10, True)
     assert energy_section(DynamicsSection())["vdw_force_switch"] is None
-    assert DynamicsSection(force_field="charmm36m", cutoff=10, switch_distance=10).cutoffs == (10, 10, False)
-    assert DynamicsSection(force_field="charmm36m", cutoff=10).cutoffs == (10, 8, True)
-    assert DynamicsSection(force_field="charmm36m", switch="energy").cutoffs == (12, 10, False)
-    assert DynamicsSection(switch_distance=7, switch="force").cutoffs == (9, 7, True)
+    assert DynamicsSection(force_field="charmm36m", cutoff=10, switch_distance=10).cutoffs == (10, 10, False, False)
+    assert DynamicsSection(force_field="charmm36m", cutoff=10).cutoffs == (10, 8, True, False)
+    assert DynamicsSection(force_field="charmm36m", switch="energy", dispersion_correction=True).cutoffs == (
+        12, 10, False, True)
+    assert DynamicsSection(switch_distance=7, switch="force").cutoffs == (9, 7, True, False)
+    assert DynamicsSection(dispersion_correction=False).cutoffs == (9, None, False, False)
 
 
 def write_sodium(path: Path, force_field: str) -> None:

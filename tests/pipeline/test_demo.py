@@ -313,6 +313,10 @@ def test_a_structure_by_the_command_line(demo, demo_solute, tmp_path):
     assert (tmp_path / "one.cif").read_bytes() == (tmp_path / "same.cif").read_bytes()
     model = gemmi.read_structure(str(tmp_path / "one.cif"))[0]
     assert model.count_atom_sites() == made["atoms"] < demo_solute.n_atoms
+    for scene in ("one.cxc", "one.tcl"):  # both have the structure that is there
+        result_of("export", "scene", tmp_path / scene, "--nucleosomes", 1, cwd=demo.folder)
+    told = refusal(chromabuild("export", "scene", tmp_path / "one.tcl", "--nucleosomes", 2, cwd=demo.folder), 3)
+    assert "is there already" in told
     for told, *arguments in (("is there already", "one.cif"),
                              ("give one of them", "two.cif", "--region", "1-2", "--nucleosomes", 1),
                              ("give one of them", "two.cif", "--as-built", "--after", "dynamics"),

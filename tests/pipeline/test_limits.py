@@ -4,6 +4,7 @@ import json
 import re
 import resource
 from collections import namedtuple
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -15,11 +16,12 @@ from chromabuild.base.box_vectors import SHAPES
 from chromabuild.base.errors import ResourceError
 from chromabuild.base.settings import DynamicsSection, load_config
 from chromabuild.cli import app
-from chromabuild.pipeline import ask, limits
+from chromabuild.pipeline import ask, limits, needs, speeds
 from chromabuild.pipeline.needs import RELAX_RANK_BYTES, preparation_memory, shard_process_memory
 from chromabuild.pipeline.plan import estimate
 from chromabuild.pipeline.stages import RunPart
 from chromabuild.pipeline.stages.run import asked
+from chromabuild.report import figures
 from chromabuild.simulate import executable, launcher
 from chromabuild.simulate.protocol import plan_phases
 
@@ -49,9 +51,9 @@ def test_what_fits_is_not_refused(settings, monkeypatch):
 
 
 def test_memory(settings, monkeypatch):
-    monkeypatch.setattr(limits, "memory_here", lambda: 0.6e9)
+    monkeypatch.setattr(limits, "memory_here", lambda: 0.62e9)  # enough for the report
     sentence = said_by_plan(settings)
-    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms needs about 0\.\d+ GB of memory and this machine has 0\.6 GB: "
+    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms needs about 0\.\d+ GB of memory and this machine has 0\.62 GB: "
                     r"set solvate\.box: \(empty\) \(about .*\), use 2 nodes of this size .*, "
                     r"or stop before it with --until topology$", sentence), sentence
     assert f"not here: {sentence}" in run(settings, "plan").stdout
@@ -139,7 +141,7 @@ def test_a_sphere_bounds_the_box(settings):
     assert tight["box"] == [min(edge, 180 + 80 + 20) for edge in straight["box"]]
 
 
-@pytest.mark.parametrize("stage", ["scaffold", "build", "clash", "solvate", "topology"])
+@pytest.mark.parametrize("stage", ["scaffold", "build", "clash", "solvate", "topology", "report"])
 def test_a_stage_by_itself_asks_for_its_memory(settings, monkeypatch, stage):
     """As much as `plan` says of it, and before it opens anything; with a little more it begins."""
     needed = 1e9 * json.loads(run(settings, "plan", "--json", "--threads", "1").stdout)["memory"][stage]
@@ -152,6 +154,30 @@ def test_a_stage_by_itself_asks_for_its_memory(settings, monkeypatch, stage):
     for module in (limits, ask):
         monkeypatch.setattr(module, "memory_free", lambda: 1.02 * needed)
     ask.refuse_alone(config, stage, 1)
+
+
+def test_pictures_of_the_report_one_after_the_other(settings, monkeypatch):
+    """Side by side they take more memory: fewer threads are the remedy, as long as they help."""
+    need = {count: json.loads(run(settings, "plan", "--json", "--threads", count).stdout)["memory"]["report"]
+            for count in (1, 2, 3, 8)}
+    assert need[1] < need[2] < need[3] == need[8] and figures.WATER_LIMIT == needs.DRAWN_WATERS
+    for here, remedy in ((need[2] + 0.01, "use --threads 2"), (need[1] + 0.01, "use --threads 1"),
+                         (need[1] - 0.01, "choose a smaller locus")):
+        monkeypatch.setattr(limits, "memory_here", lambda here=here: 1e9 * here)
+        told = json.loads(run(settings, "plan", "--json", "--threads", "8").stdout)["obstacles"]
+        sentence = next(one for one in told if one.startswith("the report"))
+        assert re.search(rf"GB: {remedy}.*, or stop before it with --until run$", sentence), sentence
+        assert refused(settings, "validate", "--threads", "8") == told[0]
+
+
+@pytest.mark.parametrize(("here", "free", "told"), [
+    (3e9, 3e9, None), (1e9, 1e9, "needs about 2 GB of memory and this machine has 1 GB: use less"),
+    (3e9, 1e9, "needs about 2 GB of memory, and of the 3 GB of this machine 1 GB are free: end other programs, or ")])
+def test_a_command_asks_for_its_memory(monkeypatch, here, free, told):
+    monkeypatch.setattr(ask, "memory_here", lambda: here)
+    monkeypatch.setattr(ask, "memory_free", lambda: free)
+    with nullcontext() if told is None else pytest.raises(ResourceError, match=f"^the export {told}"):
+        ask.refuse_without_memory(2e9, "the export", "use less")
 
 
 def test_a_solute_that_is_there_tells_its_box(settings, monkeypatch):
@@ -233,6 +259,7 @@ def test_dynamics_that_would_not_end(settings, monkeypatch):
     shows that it runs is a way out."""
     monkeypatch.setattr(limits, "LONGEST_RUN", 60.0)
     monkeypatch.setattr(limits, "LONG_RUN", 60.0)
+    monkeypatch.setattr(speeds, "speed_here", lambda: speeds.REFERENCE)
     standard = ("--set", "simulate.protocol=standard", "--threads", "1")
     sentence = said_by_plan(settings, *standard)
     assert re.match(r"the dynamics of 1\.\d+e\+06 atoms takes about \d+ days on a machine such as this: use more "
@@ -244,7 +271,7 @@ def test_dynamics_that_would_not_end(settings, monkeypatch):
     look = re.search(r"set simulate\.protocol: demo \(about ([\d.]+) (s|min)\), which shows that it runs", sentence)
     told = json.loads(run(settings, "plan", "--json", "--threads", "1", "--set", "simulate.protocol=demo").stdout)
     assert told["obstacles"] == []
-    assert float(look[1]) * {"s": 1, "min": 60}[look[2]] == pytest.approx(told["seconds"]["run"], rel=0.5)
+    assert float(look[1]) * {"s": 1, "min": 60}[look[2]] == pytest.approx(told["seconds"]["run"], rel=0.05)
     assert "to see first that it runs: simulate.protocol: demo takes" in run(settings, "plan", *standard).stdout
 
 

@@ -113,5 +113,6 @@ def test_every_refusal_is_known(tmp_path):
 def test_tables_have_nothing_else():
     for pattern in (*ELSEWHERE, *READERS):
         assert any(pattern in reasons(site) for site in sites()), f"{pattern} is no refusal any more"
+        assert ".py:" in pattern, f"{pattern} may not stand for a whole folder: a new file is to be thought of"
     for name, file in READERS.items():
         assert (TESTS / file).is_file(), (name, file)

@@ -64,7 +64,7 @@ def test_page_tells_what_the_files_say(build):
 def test_variants_have_colours_and_the_key_names_what_is_there(build):
     solute = replace(small_solute(), molecule_name=["H2A.Z"])
     assert molecule_colours(solute) == {"H2A.Z": HISTONE_COLOURS["H2A.Z"]}
-    assert (pictures.atom_style(solute)[1] == HISTONE_COLOURS["H2A.Z"]).all()
+    assert (pictures.atom_style(solute)[1] == np.float32(HISTONE_COLOURS["H2A.Z"])).all()
     assert "</i>DNA-I" in build[2] and "</i>H3" not in build[2]
 
 

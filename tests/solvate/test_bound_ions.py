@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import gemmi
 import numpy as np
 import pytest
 from scipy.spatial import cKDTree
@@ -142,6 +143,18 @@ def test_they_count_in_the_box_and_its_topology(duplex, tmp_path):
     write_structure(solute, tmp_path / "s.cif", "ions")
     text = (tmp_path / "s.cif").read_text()
     assert "non-polymer" in text and text.count(" MG . MG ") == counts["magnesium_hexahydrates"]
+
+
+def test_ions_and_their_waters_share_chains_of_a_pdb(duplex, tmp_path):
+    """A PDB file has 62 chains, and these are 84 molecules: those of one kind are a chain, numbered from 1."""
+    solute, counts = with_bound_ions(duplex, SolvateSection(magnesium_hexahydrates=0.25), 1)
+    n = counts["magnesium_hexahydrates"]
+    chains = gemmi.read_structure(str(write_structure(solute, tmp_path / "s.pdb", "ions")))[0]
+    assert [(chain.name, len(chain)) for chain in chains] == [("A", 24), ("B", 24), ("C", n), ("D", 6 * n)]
+    assert [residue.seqid.num for residue in chains["D"]] == list(range(1, 6 * n + 1))
+    for name, residue in (("C", "MG"), ("D", "HOH")):
+        found = [[atom.pos.tolist() for atom in one] for one in chains[name]]
+        assert np.array(found) == pytest.approx(of_residue(solute, residue), abs=6e-4)
 
 
 @pytest.mark.parametrize("force_field", ["amber14-analogy", "amber19-analogy", "charmm36m-analogy"])

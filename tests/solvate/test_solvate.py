@@ -184,17 +184,16 @@ def test_single_bricks_give_the_same_bytes(shards, solute, tmp_path):
 
 @pytest.mark.slow
 def test_any_number_of_processes_gives_the_same_bytes(solute, tmp_path):
-    """One, two and four processes; a process that is killed is reported and the same call continues."""
+    """One and three processes; a process that is killed is reported and the same call continues."""
     section = SolvateSection(brick_edge=17.0)
     solvate(solute, section, 1, 1, tmp_path / "1")
     reference = hashes(tmp_path / "1")
     assert len(reference) >= 3 * 4 * 16
-    for workers in (2, 4):
-        folder = tmp_path / str(workers)
-        solvate(solute, section, 1, workers, folder)
-        assert hashes(folder) == reference
-        assert (folder / "manifest.json").read_bytes() == (tmp_path / "1" / "manifest.json").read_bytes()
-        assert not multiprocessing.active_children()
+    folder = tmp_path / "3"
+    solvate(solute, section, 1, 3, folder)
+    assert hashes(folder) == reference
+    assert (folder / "manifest.json").read_bytes() == (tmp_path / "1" / "manifest.json").read_bytes()
+    assert not multiprocessing.active_children()
 
     def kill_one(done, total):
         if done == 10:
@@ -211,7 +210,8 @@ MIXED = {"salt": 0.05, "potassium_chloride": 0.1, "magnesium_chloride": 0.05, "c
          "counterion": "magnesium"}
 
 
-@pytest.mark.parametrize("placement", [pytest.param("uniform", marks=pytest.mark.release), "debye-hueckel"])
+@pytest.mark.parametrize("placement", ["uniform", "debye-hueckel"])
+@pytest.mark.release
 def test_other_salts(solute, tmp_path, placement):
     """Five species: neutral, apart from each other and the solute, and the same whatever the bricks."""
     settings = {**MIXED, "padding": 40.0 if placement == "debye-hueckel" else 10.0, "ion_placement": placement}

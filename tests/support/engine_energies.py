@@ -18,7 +18,7 @@ from support.molecular_systems import MolecularSystem, write_bricks
 
 ENERGY_COLUMNS = {"bond": ["BOND"], "angle": ["ANGLE"], "urey_bradley": ["UREY-BRADLEY"], "dihedral": ["DIHEDRAL"],
                   "improper": ["IMPROPER"], "cmap": ["CMAP"],
-                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"],
+                  "lennard_jones": ["VDWAALS", "PAIR14_VDW", "DISPERSION"],
                   "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
 TOLERANCE = {"double": (1e-6, 1e-6), "mixed": (1e-5, 1e-4)}
 TOLERANCES = [("double", *TOLERANCE["double"]), pytest.param("mixed", *TOLERANCE["mixed"], marks=pytest.mark.release)]
@@ -30,7 +30,8 @@ Evaluation = tuple[dict[str, float], np.ndarray]
 def energy_section(options: NonbondedOptions) -> dict[str, object]:
     """The [ENERGY] section that asks for what OpenMM does under the same options."""
     return {"cutoffdist": options.cutoff, "switchdist": options.switch_distance or options.cutoff,
-            "vdw_force_switch": options.force_switch, "pairlistdist": options.cutoff + 1.5,
+            "vdw_force_switch": options.force_switch, "dispersion_corr": "EPRESS" if options.tail else "NONE",
+            "pairlistdist": options.cutoff + 1.5,
             "pme_alpha": options.alpha, "pme_nspline": SPLINE_ORDER,
             **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", options.grid, strict=True)}}
 
