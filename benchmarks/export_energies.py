@@ -13,8 +13,12 @@ constants. A difference is relative to the term; where a term is the small diffe
 cutoff and in reciprocal space), to the largest of its parts. Rigid waters of a prmtop have a third bond in place of
 their angle: its bonds and angles are compared without water. Lennard-Jones is truncated, not switched, since the force
 switches of CHARMM and GROMACS are different polynomials. What an export refuses is left out.
+
+Systems and force fields may be run one by one; ``--summary --save --machine summary`` then makes the tables of the
+documentation from all that is saved.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -23,13 +27,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import get_args
+from typing import NamedTuple, get_args
 
 import numpy as np
 import openmm
 from common import peers
 from common.command import Benchmark
 from common.energies import BONDS_ANGLES, Parts, differences, of_chromamd, of_openmm
+from common.results import RESULTS
 from common.solutes import duplex, nucleosome
 from modified_nucleosomes import CASES
 from modified_nucleosomes import built as marked
@@ -45,10 +50,10 @@ from chromabuild.export.lammps import export_lammps
 from chromabuild.export.openmm_files import export_openmm
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.forcefield.topology_file import Topology
 from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards import read_shards
+from chromabuild.shards.manifest import Manifest
 from chromabuild.simulate.openmm_engine import SPLINE_ORDER
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
@@ -57,13 +62,15 @@ SYSTEMS = ("water", "duplex", "part", "nucleosome", "marked", "demo")
 PART = "dna or ions or within 4 of dna"
 """Of the duplex; without a net charge."""
 PROGRAMS = ("gromacs", "lammps", "prmtop", "psf", "top", "system")
+QUICK = ("gromacs", "lammps", "system")
+"""Programs for the demo, where none are named: OpenMM's readers of other programs' files take minutes for each."""
 TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "psf": "OpenMM, CHARMM psf",
           "top": "OpenMM, GROMACS topology",
           "system": "OpenMM, System"}
 KCAL = 4.184
 COULOMB = {"gromacs": 138.935458 * 10 / KCAL}
 """kcal angstrom/mol/e^2, where a program does not take that of our files (GROMACS' manual, Definitions and Units)."""
-GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle"],
+GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle", "U-B"],
                  "dihedral": ["Proper Dih.", "Improper Dih.", "CMAP Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
                  "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
 LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
@@ -81,16 +88,21 @@ def cells(force_fields: Sequence[str], systems: Sequence[str], waters: Sequence[
         yield from ((force_field, name, water) for water in (offered if name in ("water", "duplex") else offered[:1]))
 
 
-def built(name: str, force_field: str, water: WaterName, folder: Path) -> BuiltSystem:
-    """A system of the chain, its virtual sites where they belong: coordinates of shards are rounded."""
-    if name == "demo":
+def made_demo(folder: Path) -> tuple[Solute, Path]:
+    """The solute of the bundled demo and the folder of its shards, made once for all force fields."""
+    if not (folder / "results").exists():
         subprocess.run(["chromabuild", "init", "--example", "demo", folder], check=True, stdout=subprocess.DEVNULL)
-        for stage in ("scaffold", "build", "clash", "solvate", "topology"):
-            command = ["chromabuild", stage, "--set", f"dynamics.force_field={force_field}"]
-            subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-        box, position = read_shards(folder / "results" / "shards" / "bricks.txt")
-        solute = Solute.read(folder / "results" / "solute_clean.h5")
-        return BuiltSystem(Topology.read(folder / "results" / "topology.h5"), position, box, solute)
+    subprocess.run(["chromabuild", "all", "--until", "solvate"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    return Solute.read(folder / "results" / "solute_clean.h5"), folder / "results" / "shards"
+
+
+def built(name: str, force_field: str, water: WaterName, folder: Path, demo: Path) -> BuiltSystem:
+    """A system of the chain, its virtual sites where they belong: coordinates of shards are rounded. ``demo``: the
+    folder of the demo, where it is or shall be."""
+    if name == "demo":
+        solute, shards = made_demo(demo)
+        box, position = read_shards(shards / "bricks.txt")
+        return BuiltSystem(make_topology(solute, Manifest.read(shards).counts, force_field), position, box, solute)
     folder.mkdir()
     solute = marked(CASES[force_field], folder) if name == "marked" else \
         nucleosome() if name == "nucleosome" else duplex(20)
@@ -137,6 +149,8 @@ def of_gromacs(system: BuiltSystem, folder: Path) -> Parts:
          told="\n".join(name.replace(" ", "-") for name in order) + "\n\n")
     value = dict(zip(order, map(float, (folder / "e.xvg").read_text().split()[1:]), strict=True))
     parts = {term: [value[name] / KCAL for name in names if name in value] for term, names in GROMACS_TERMS.items()}
+    if "U-B" in value:
+        parts[BONDS_ANGLES] = parts.pop("bond") + parts.pop("angle")
     factor = system.topology.coulomb_constant / COULOMB["gromacs"]
     return parts | {"electrostatic": [factor * part for part in parts["electrostatic"]]}
 
@@ -192,19 +206,38 @@ def water_of(label: str) -> str:
     return next((water for water in get_args(WaterName) if f", {water}" in label), "tip3p")
 
 
+class Row(NamedTuple):
+    """Of the table ``terms``."""
+
+    force_field: str
+    system: str
+    atoms: int
+    program: str
+    worst_term: str
+    of_term: float
+    of_sum: float
+
+
 def main() -> None:
     """See the head of this file."""
-    benchmark = Benchmark(__doc__)
+    is_summary = "--summary" in sys.argv
+    saved = "newest rows of the runs in benchmarks/results/export_energies"
+    benchmark = Benchmark(__doc__, computed=saved if is_summary else "")
+    benchmark.parser.add_argument("--summary", action="store_true",
+                                  help="tables of the largest differences in all saved results, in place of new ones")
     benchmark.parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=SYSTEMS)
     benchmark.parser.add_argument("--force-fields", nargs="+", choices=FORCE_FIELDS, default=list(FORCE_FIELDS))
     benchmark.parser.add_argument("--waters", nargs="+", choices=get_args(WaterName), default=get_args(WaterName))
-    benchmark.parser.add_argument("--programs", nargs="+", choices=PROGRAMS, default=PROGRAMS)
+    benchmark.parser.add_argument("--programs", nargs="+", choices=PROGRAMS)
     benchmark.parser.add_argument("--spacing", type=float, default=0.5, help="angstrom, of the mesh")
     benchmark.parser.add_argument("--peers", type=Path, metavar="PYTHON", help="interpreter of the peers' environment")
     benchmark.parser.add_argument("--work", type=Path, help="folder for the runs; default: a temporary one")
     given = benchmark.start(quick={"systems": ["duplex"], "force_fields": ["amber14"], "spacing": 0.8},
-                            packages=("openmm",))
-    programs = list(given.programs)
+                            packages=() if is_summary else ("openmm",))
+    if is_summary:
+        summarise(benchmark)
+        return
+    programs = list(given.programs or PROGRAMS)
     lmp = peers.lammps(given.peers) if "lammps" in programs else None
     if "lammps" in programs and lmp is None:
         programs.remove("lammps")
@@ -224,11 +257,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for force_field, name, water in cells(given.force_fields, given.systems, given.waters):
             dynamics = DynamicsSection(force_field=force_field, cutoff=9, switch_distance=9, pme_spacing=given.spacing,
-                                       pme_spline_order=SPLINE_ORDER)
+                                       pme_spline_order=SPLINE_ORDER, dispersion_correction=False)
             label = name if water == "tip3p" else f"{name}, {water}"
             folder = (given.work or Path(temporary)).resolve() / force_field / label.replace(", ", "-")
             folder.mkdir(parents=True)
-            system = built(name, force_field, water, folder / "chain")
+            system = built(name, force_field, water, folder / "chain", folder.parents[1] / "demo")
             ours = of_chromamd(system, dynamics, folder)
             judges: dict[str, Callable[[Path], Parts]] = {
                 "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp, system),
@@ -242,6 +275,8 @@ def main() -> None:
                 "psf": lambda here, s=system: write_charmm(s, here) if is_charmm(s.topology) else None,
                 "system": lambda here, s=system, d=dynamics: export_openmm(s, here, d)}
             for program in programs:
+                if name == "demo" and given.programs is None and program not in QUICK:
+                    continue
                 export = "gromacs" if program == "top" else program
                 here = folder / export
                 if not here.exists():
@@ -265,18 +300,32 @@ def main() -> None:
                 found = differences(of_chromamd(dry, dynamics, folder / "solute"),
                                     of_prmtop(dry, dynamics, folder / "solute"))
                 table.row(force_field, f"{label}, solute", dry.topology.n_atoms, TITLES["prmtop"], *found)
-    summaries = {"programs": (("force field", 0), given.force_fields,
-                              "nucleosome" in given.systems and len(given.force_fields) > 1),
-                 "waters": (("water", 1), given.waters, len(given.waters) > 1)}
-    for name, ((kind, column), columns, is_wanted) in summaries.items():
-        if not is_wanted:
-            continue
-        of_program = benchmark.table(
-            name, f"Largest relative difference of a term in any of the systems, by program and {kind}",
-            program="", **dict.fromkeys(columns, ".1e"))
-        for title in dict.fromkeys(row[3] for row in table.rows):
-            of_program.row(title, *(max((row[5] for row in table.rows if row[3] == title and one == (
-                row[0] if column == 0 else water_of(row[1]))), default=None) for one in columns))
+    benchmark.finish()
+
+
+def summarise(benchmark: Benchmark) -> None:
+    """Tables of the largest differences of a term, from the newest saved row of force field, system and program."""
+    newest: dict[tuple[str, str, str], Row] = {}
+    for path in sorted((RESULTS / benchmark.name).glob("*.json")):
+        for row in json.loads(path.read_text(encoding="utf-8"))["tables"].get("terms", {"rows": []})["rows"]:
+            newest[row[0], row[1], row[3]] = Row(*row)
+    rows = sorted(newest.values(), key=lambda row: SYSTEMS.index(row.system.split(",")[0]))
+    force_fields = [name for name in FORCE_FIELDS if any(row.force_field == name for row in rows)]
+    water_rows = [row for row in rows if row.system.split(",")[0] in ("water", "duplex", "part")]
+    kinds: dict[str, tuple[str, Callable[[Row], str], Callable[[Row], str], Sequence[str], list[Row]]] = {
+        "programs": ("program and force field", lambda row: row.program, lambda row: row.force_field, force_fields,
+                     rows),
+        "systems": ("system and force field", lambda row: row.system.split(",")[0], lambda row: row.force_field,
+                    force_fields, rows),
+        "waters": ("program and water", lambda row: row.program, lambda row: water_of(row.system),
+                   get_args(WaterName), water_rows)}
+    for name, (kind, line_of, column_of, columns, chosen) in kinds.items():
+        table = benchmark.table(name, f"Largest relative difference of a term, by {kind}",
+                                **{kind.split()[0]: ""}, **dict.fromkeys(columns, ".1e"))
+        for line in dict.fromkeys(map(line_of, chosen)):
+            of_line = [row for row in chosen if line_of(row) == line]
+            table.row(line, *(max((row.of_term for row in of_line if column_of(row) == column), default=None)
+                              for column in columns))
     benchmark.finish()
 
 

@@ -6,7 +6,8 @@ A small build (DNA alone, so that every stage takes seconds) goes through the wh
 - the disk fails at the calls of every stage that change files, one by one: full, over quota, broken;
 - random bits of all files of the output folder are flipped, and `chromabuild verify` is asked;
 - harmed and made-up files are given to every reader;
-- several `chromabuild all` are started in one folder at once.
+- several `chromabuild all` are started in one folder at once;
+- commands beside the chain, such as exports, are stopped, killed and crowded, and their disks fail.
 
 With --journal a run that was stopped goes on where it was, and a run of more trials makes those that are missing; what
 is saved says how many came from the file. Parts share the --seconds. Journals of runs side by side can be joined:
@@ -40,6 +41,7 @@ import time
 from collections.abc import Callable
 
 from common.command import Benchmark
+from common.command_trials import STOPS, Walk
 from common.fault_trials import (
     REPOSITORY,
     Build,
@@ -53,7 +55,7 @@ from common.input_readers import readers
 from common.journal import Journal
 from common.mutated_inputs import FAULTS, MADE, OUTCOMES, SEVERAL, harm
 
-PARTS = ("kills", "disks", "flips", "inputs", "company")
+PARTS = ("kills", "disks", "flips", "inputs", "company", "commands")
 ERRORS = {errno.ENOSPC: "full", errno.EDQUOT: "over quota", errno.EIO: "broken"}
 SEQUENCE = "ACGTTGCATGCATC"
 
@@ -233,6 +235,34 @@ def company(benchmark: Benchmark, build: Build, journal: Journal, rounds: int) -
     return lost
 
 
+def commands(benchmark: Benchmark, build: Build, journal: Journal, calls: int) -> int:
+    """Commands beside the chain: so many calls at which the disk fails, every signal once, and two at once."""
+    title = "Commands beside the chain: disks that fail, signals, two at once, and the same command again"
+    table = benchmark.table("commands", title, command="", **{
+        "calls that change files": "d", "tried": "d", "exit code 6": "d", "told otherwise": "d", "torn files": "d",
+        "files or processes left": "d", "second runs that failed": "d", "other bytes": "d"})
+    walk, lost = Walk(build), 0
+
+    def trial(key: str) -> dict:
+        _, how, at, name = key.split(" ", 3)
+        if how == "disk":
+            return walk.disk_fails(name, int(at))
+        return walk.crowded(name) if how == "crowd" else walk.stopped(name, how, random.Random(key).uniform(0.1, 0.9))
+
+    for name in walk.names:
+        if f"commands {name}" not in journal:
+            journal[f"commands {name}"] = walk.count_calls(name)
+        number = journal[f"commands {name}"]
+        chosen = random.Random(f"commands {name}").sample(range(1, number + 1), min(number, calls))
+        counts = tried(journal, [*(f"commands disk {call} {name}" for call in chosen),
+                                 *(f"commands {how} 0 {name}" for how in (*STOPS, "crowd"))], trial)
+        left = counts["left"] + counts["left after"] + counts["at work"]
+        found = [counts["unclean"], counts["torn"], left, counts["failed"], counts["different"]]
+        table.row(name, number, counts["trials"], counts["code 6"], *found)
+        lost += sum(found)
+    return lost
+
+
 def main() -> None:
     """Make the build, disturb it, tell what was lost."""
     benchmark = Benchmark(__doc__)
@@ -243,10 +273,12 @@ def main() -> None:
     add("--flips", type=int, default=1000)
     add("--inputs", type=int, default=100_000)
     add("--rounds", type=int, default=3)
+    add("--calls", type=int, default=10, help="at which the disk of each command beside the chain fails")
     add("--until", default="report", help="the last stage that is disturbed (at least solvate)")
     add("--journal", type=Path, help="file to which the results of trials are appended; those in it are not repeated")
     add("--seconds", type=float, default=1e9, help="no trial begins later; tables count those that were made")
-    given = benchmark.start(quick={"kills": 5, "disks": 12, "flips": 8, "inputs": 400, "rounds": 1, "until": "solvate"})
+    given = benchmark.start(quick={"kills": 4, "disks": 8, "flips": 8, "inputs": 400, "rounds": 1, "calls": 1,
+                                    "until": "solvate"})
     import h5py  # noqa: F401
     import matplotlib.pyplot  # noqa: F401
     import openmm.app  # noqa: F401
@@ -266,7 +298,7 @@ def main() -> None:
         print(", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in build.seconds.items()), flush=True)
         lost, parts = 0, {"inputs": (inputs, given.inputs), "flips": (flips, given.flips),
                           "company": (company, given.rounds), "kills": (kills, given.kills),
-                          "disks": (disks, given.disks)}
+                          "disks": (disks, given.disks), "commands": (commands, given.calls)}
         chosen = [parts[name] for name in parts if name in given.parts]
         for k, (part, number) in enumerate(chosen):
             journal.share_out(len(chosen) - k)

@@ -11,5 +11,5 @@ cd "$folder"
 apt-get source gromacs
 cmake -S gromacs-*/ -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DGMX_SIMD="$simd" -DGMX_FFT_LIBRARY=fftw3 \
   -DGMX_GPU=OFF -DGMX_MPI=OFF -DGMX_BUILD_HELP=OFF -DBUILD_TESTING=OFF -DGMXAPI=OFF -DGMX_INSTALL_NBLIB_API=OFF \
-  -DGMX_USE_TNG=OFF -DGMX_HWLOC=OFF
+  -DGMX_HWLOC=OFF
 ninja -C build gmx

@@ -2,10 +2,10 @@
 
 Arrays of 1 to 45 nucleosomes with tight and loose linkers, in walls and in the smallest box, with and without a dry
 relaxation, DNA alone, a circle, the bundled demo and 26 kb of the bundled locus in walls, each from a new folder:
-`plan --json`, then every stage on one thread in a process of its own. Memory is that of all processes of a stage
-together, or the largest resident set of one where that is more (short peaks); time is processor time, which other work
-on the machine disturbs little. The dynamics is a few steps (--steps), and left out beyond --largest atoms. --packing
-folds arrays of several lengths with and without walls, and builds nothing.
+`plan --json`, then every stage, exports and an analysis, on one thread in a process of its own. Memory is that of all
+processes of a stage together, or the largest resident set of one where that is more (short peaks); time is processor
+time, which other work on the machine disturbs little. The dynamics is a few steps (--steps), and left out beyond
+--largest atoms. --packing folds arrays of several lengths with and without walls, and builds nothing.
 """
 
 import json
@@ -13,12 +13,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from common.command import Benchmark
 from common.memory import MemoryWatch
 from common.results import Table
 from common.timing import measured
+
+from chromabuild.pipeline.needs import analysis_memory, export_memory
 
 COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
 STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run", "report")
@@ -36,6 +39,12 @@ PARTS = {"solute": ("solute.h5", "solute_clean.h5", "solute_relaxed.h5"), "shard
          "topology": ("topology.h5", "topology.psf"),
          "trajectory": ("md/*.dcd",)}
 """Of the disk, by the names of the plan: what a run of some steps leaves beside is not what a long one does."""
+COMMANDS = {"export gromacs": (("export", "gromacs", "--force"), partial(export_memory, "gromacs")),
+            "export amber": (("export", "amber", "--force"), partial(export_memory, "amber")),
+            "export structure": (("export", "structure", "solute.cif", "--force"), partial(export_memory, "structure")),
+            "analyse": (("analyse", "trajectory", "--topology", "results/solute_clean.h5", "--measure", "dna",
+                         "--output", "tables", "--threads", 1), partial(analysis_memory, processes=0))}
+"""Beside the stages: words, and what they ask for, bytes for so many atoms of the solute."""
 
 
 def begin(folder: Path, case: str) -> None:
@@ -64,11 +73,13 @@ def used_by(folder: Path, plan: dict, words: list[str], largest: float, keep: bo
     what is there already stands."""
     record = folder.with_name("taken.json")
     found = json.loads(record.read_text()) if keep and record.is_file() else {}
-    for stage in STAGES:
-        if stage in found or stage not in plan["seconds"] or (stage == "run" and plan["atoms"] > largest):
+    for stage in (*STAGES, *COMMANDS):
+        is_left_out = stage in STAGES and stage not in plan["seconds"] or stage == "run" and plan["atoms"] > largest
+        if stage in found or is_left_out:
             continue
+        line = (*COMMANDS[stage][0],) if stage in COMMANDS else (stage, "--threads", 1, *words)
         with MemoryWatch(interval=0.1, skipped=2) as together:  # this process, and the one that measures
-            used = measured([*COMMAND, stage, "--threads", 1, *words], folder / f"{stage}.log", 1, folder=folder)
+            used = measured([*COMMAND, *line], folder / f"{stage}.log", 1, folder=folder)
         found[stage] = used.cpu, max(used.memory, together.largest / 1e9)
         print(f"  {folder.parent.name}, {stage}: {used.cpu:.2f} s, {found[stage][1]:.3f} GB", flush=True)
         record.write_text(json.dumps(found))
@@ -99,24 +110,36 @@ def rows(folder: Path, locus: str, settings: list[str], largest: float, keep: bo
     results = folder / "build" / "results"
     yield "atoms", plan["atoms"], json.loads((results / "shards" / "manifest.json").read_text())["atoms"]
     for stage, (_, memory) in used.items():
-        yield f"memory, {stage}", plan["memory"][stage], memory
+        said = COMMANDS[stage][1](plan["solute_atoms"]) / 1e9 if stage in COMMANDS else plan["memory"][stage]
+        yield f"memory, {stage}", said, memory
     for name, patterns in PARTS.items():
         if name != "trajectory" or "run" in used:
             yield f"disk, {name}", plan["disk"][name], disk_of(results, patterns)
     for stage, (seconds, _) in used.items():
-        yield f"time, {stage}", plan["seconds"][stage], seconds
+        if stage in STAGES:
+            yield f"time, {stage}", plan["seconds"][stage], seconds
 
 
-def packing(folder: Path, table: Table, counts: list[int]) -> None:
-    """Fold arrays as the defaults do, and without walls."""
+def home_of(work: Path, case: str) -> Path:
+    """Where a case is planned and built."""
+    return work / case.replace(" ", "_").replace(",", "")
+
+
+def packing(work: Path, table: Table, counts: list[int], keep: bool) -> None:
+    """Atoms of arrays folded as the defaults do, and without walls; with ``keep`` those of a build that is there."""
     for count in counts:
         cells: list[float] = []
         for way in ("free", "compact"):
-            home = folder / f"{count}_{way}"
-            shutil.rmtree(home, ignore_errors=True)
-            home.mkdir(parents=True)
-            begin(home, f"{count}x601:197")
-            plan = result_of(home, "plan", "--fold", "--threads", 1, "--set", f"scaffold.packing={way}")
+            array = f"{count}x601:197"
+            case = next((name for name, what in CASES.items() if what[0] == array), array)
+            home = home_of(work, case) / "build" if way == "compact" else work / f"{count}_{way}"
+            is_built = keep and (home / "results" / "shards" / "manifest.json").is_file()
+            if not is_built:
+                shutil.rmtree(home, ignore_errors=True)
+                home.mkdir(parents=True)
+                begin(home, array)
+            plan = result_of(home, "plan", *([] if is_built else ["--fold"]), "--threads", 1, "--set",
+                             f"scaffold.packing={way}")
             cells += [plan["atoms"]]
         table.row(count, *cells, cells[-1] / count)
 
@@ -137,7 +160,7 @@ def main() -> None:
         table = benchmark.table("packing", "Atoms at default settings, arrays of 601 with a repeat of 197 bp",
                                 nucleosomes="", **{"without walls": ",.0f", "default": ",.0f",
                                                    "default, a nucleosome": ",.0f"})
-        packing(work, table, given.packing)
+        packing(work, table, given.packing, given.keep)
         benchmark.finish()
         return
     phases = (f"[{{name: minimise, kind: minimise, steps: {given.steps}}}, "
@@ -146,7 +169,7 @@ def main() -> None:
                             said=".4g", taken=".4g", ratio=".2f")
     worst: dict[str, list[float]] = {}
     for case in given.cases:
-        home = work / case.replace(" ", "_").replace(",", "")
+        home = home_of(work, case)
         locus, *settings = CASES[case]
         for what, said, true in rows(home, locus, [f"simulate.phases={phases}", *settings], given.largest, given.keep):
             table.row(case, what, said, true, said / true)

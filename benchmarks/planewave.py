@@ -91,14 +91,19 @@ def processor_time(call: list[str], folder: Path, output: str) -> float:
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def ours(folder: Path, atoms: str, settings: str, pseudo: Path | None, steps: str = "") -> float:
-    """Run chromaqm; its processor seconds."""
+def prepared(folder: Path, atoms: str, settings: str, pseudo: Path | None, steps: str = "") -> list[str]:
+    """Files of a run of chromaqm, and its call."""
     (folder / "atoms.xyz").write_text(f"{len(atoms.splitlines())}\n\n{atoms}\n")
     files = "" if pseudo is None else "".join(
         f"upf{k} = {element} {pseudo / file}\n" for k, (element, file) in enumerate(UPF.items(), 1))
     (folder / "run.inp").write_text(f"[INPUT]\natomfile = atoms.xyz\n{files}{settings}\n"
                                     f"[OUTPUT]\nresultfile = result.json\n{steps}")
-    return processor_time([str(executable()), "run", "run.inp"], folder, "ours.out")
+    return [str(executable()), "run", "run.inp"]
+
+
+def ours(folder: Path, atoms: str, settings: str, pseudo: Path | None, steps: str = "") -> float:
+    """Run chromaqm; its processor seconds."""
+    return processor_time(prepared(folder, atoms, settings, pseudo, steps), folder, "ours.out")
 
 
 def pwx(folder: Path, atoms: str, edge: float, cutoff: int, functional: str, pseudo: Path | None) -> float:
@@ -192,23 +197,47 @@ def step_times(benchmark: Benchmark, sizes: list[int], rounds: int, steps: int, 
 
 def conservation(benchmark: Benchmark, n: int, steps: int, pseudo: Path) -> None:
     atoms, edge = waters(n)
-    table = benchmark.table("conserved", "Range of the conserved quantity, steps of 5 hbar/Ha from the minimum (Ha)",
-                            waters="d", method="", steps="d", range=".1e", fictitious_at_most=".1e")
-    for method in ("RATTLE", "NONORTHOGONAL"):
+    table = benchmark.table("conserved", "Range and deviation of the conserved quantity, from the minimum (Ha)",
+                            waters="d", method="", step=".1f", steps="d", range=".1e", deviation=".1e",
+                            fictitious_at_most=".1e")
+    for method, step in (("RATTLE", 5.0), ("NONORTHOGONAL", 5.0), ("RATTLE", 2.5)):
+        n_steps = round(steps * 5.0 / step)
         settings = f"[SYSTEM]\nbox = {edge}\n[ELECTRONS]\ncutoff = 70"
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            ours(folder, atoms, dynamics(settings, steps, "1e-9") + f"\nmethod = {method}", pseudo)
+            motion = dynamics(settings, n_steps, "1e-9") + f"\nmethod = {method}\ntimestep = {step}"
+            ours(folder, atoms, motion, pseudo)
             text = (folder / "ours.out").read_text().split("# dynamics")[1].split("# forces")[0]
         rows = np.array([line.split() for line in text.splitlines()[2:] if line and line[0] != "#"], float)
-        table.row(n, method.lower(), steps, float(np.ptp(rows[:, 5])), float(rows[:, 4].max()))
+        table.row(n, method.lower(), step, n_steps, float(np.ptp(rows[:, 5])), float(rows[:, 5].std()),
+                  float(rows[:, 4].max()))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         cpx(folder, atoms, edge, pseudo, 1, MINIMUM)
         cpx(folder, atoms, edge, pseudo, steps, FROM_REST, 1)
         rows = np.loadtxt(next((folder / "out").glob("*.evp")))
     # Its first row is the minimisation, and the second one lacks half a step of velocities.
-    table.row(n, "cp.x", steps, float(np.ptp(rows[2:, 8])), float(rows[:, 2].max()))
+    table.row(n, "cp.x", 5.0, steps, float(np.ptp(rows[2:, 8])), float(rows[2:, 8].std()), float(rows[:, 2].max()))
+
+
+def memory(benchmark: Benchmark, sizes: list[int], pseudo: Path) -> None:
+    table = benchmark.table("memory", "Largest resident set of chromaqm on one rank, states on the grid kept or made "
+                            "anew (GB)", waters="d", grid="d", states="d", kept=".1f", anew=".1f")
+    for n in sizes:
+        atoms, edge = waters(n)
+        peaks = []
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for megabytes in (6000, 0):
+                settings = f"[SYSTEM]\nbox = {edge}\n[ELECTRONS]\ncutoff = 70\nmemory = {megabytes}"
+                process = subprocess.Popen(prepared(folder, atoms, f"{settings}\n[MINIMIZE]\ntolerance = 1e6", pseudo),
+                                           cwd=folder, stdout=subprocess.DEVNULL)
+                _, status, used = os.wait4(process.pid, 0)
+                if status != 0:
+                    sys.exit("chromaqm failed")
+                peaks.append(used.ru_maxrss * 1024e-9)
+            result = json.loads((folder / "result.json").read_text())
+        table.row(n, result["grid"][0], result["states"], *peaks)
 
 
 def main() -> None:
@@ -218,8 +247,9 @@ def main() -> None:
     benchmark.parser.add_argument("--waters", type=int, nargs="*", default=[8, 16, 32])
     benchmark.parser.add_argument("--rounds", type=int, default=3)
     benchmark.parser.add_argument("--steps", type=int, default=10)
+    benchmark.parser.add_argument("--memory", type=int, nargs="*", default=[64], metavar="WATERS")
     benchmark.parser.add_argument("--conserved", type=int, default=60, metavar="STEPS", help="0: not")
-    given = benchmark.start(quick={"cases": ["H2, PZ"], "waters": [], "conserved": 0})
+    given = benchmark.start(quick={"cases": ["H2, PZ"], "waters": [], "memory": [], "conserved": 0})
     version = subprocess.run(["pw.x"], input="", capture_output=True, text=True).stdout
     benchmark.peer("Quantum ESPRESSO", (re.findall(r"PWSCF v\.(\S+)", version) or ["?"])[0])
     benchmark.peer("BLAS of cp.x", blas_of("cp.x"))
@@ -229,6 +259,8 @@ def main() -> None:
         step_times(benchmark, given.waters, given.rounds, given.steps, given.pseudo)
     if given.conserved:
         conservation(benchmark, 8, given.conserved, given.pseudo)
+    if given.memory:
+        memory(benchmark, given.memory, given.pseudo)
     benchmark.finish()
 
 

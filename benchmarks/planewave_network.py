@@ -83,6 +83,12 @@ def main() -> None:
                              published=".2f", **{"simulated, by lot": ".2f", "simulated, in order": ".2f"})
     for row in paper.topology_ratios():
         ratios.row(*row)
+    cables = benchmark.table("cables", "Seconds a step that are lost without the map, and what all its bytes take "
+                             "through the busiest cable of each stage, objects by lot, one stage after the other",
+                             waters="", nodes=",", lost=".3g", **{"through cables": ".3g"})
+    for waters, nodes, *_ in paper.topology_ratios():
+        lost = paper.measured()[waters, paper.NO_TOPOLOGY, nodes] - paper.measured()[waters, paper.CO, nodes]
+        cables.row(waters, nodes, lost, paper.cable_seconds(waters, paper.NO_TOPOLOGY, nodes))
     parts = benchmark.table("stages", "Simulated milliseconds of a step by stage", waters="", run="", nodes=",",
                             **dict.fromkeys(("I", "II", "III, IV, IX", "V, VI", "VII", "VIII"), ".3g"))
     for waters, run, n in ((32, paper.CO, 1024), (32, paper.NO_TOPOLOGY, 1024), (32, paper.CO, 8192),

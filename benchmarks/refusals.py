@@ -41,8 +41,8 @@ def write(folder: Path, locus: str, changes: dict[str, object]) -> None:
 
 
 def answers(folder: Path, until: str) -> dict[str, list]:
-    """Code and sentence of `validate` and `plan`, and of `all` where they refuse, or else of the stages one after the
-    other up to the one that ends badly."""
+    """Code and sentence of `validate`, of `plan` where the chain goes to its end, as it does, and of `all` where it is
+    refused, or else of the stages one after the other up to the one that ends badly."""
     from typer.testing import CliRunner
 
     from chromabuild.base.settings import load_config
@@ -56,7 +56,9 @@ def answers(folder: Path, until: str) -> dict[str, list]:
         lines = [line for line in done.stderr.splitlines() if line.startswith("chromabuild: ")]
         return [done.exit_code, lines[-1].removeprefix("chromabuild: ") if lines else repr(done.exception)]
 
-    found = {"validate": asked("validate"), "plan": asked("plan", "--no-fold")}
+    found = {"validate": asked("validate", "--until", until)}
+    if until == "run":
+        found["plan"] = asked("plan", "--no-fold")
     if found["validate"][0]:
         return found | {"all": asked("all", "--threads", "1", "--until", until)}
     config = load_config("locus.yaml")
@@ -78,7 +80,8 @@ def judged(found: dict[str, list]) -> str:
         return "fault"
     if found["validate"][0] == 0:
         return "ended" if code == 0 or code in OF_THE_WORK else "refused late"
-    if found["validate"] != found["all"] or (found["plan"] != found["validate"] and found["validate"][0] != 6):
+    plan = found.get("plan", found["validate"])
+    if found["validate"] != found["all"] or (plan != found["validate"] and found["validate"][0] != 6):
         return "refused otherwise"
     return "refused alike"
 

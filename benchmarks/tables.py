@@ -33,6 +33,7 @@ def caption(benchmark: str, result: Result) -> str:
     where = [machine.get("processor"), machine.get("instruction_set"), machine.get("note")]
     if machine.get("processor") and machine.get("cores"):
         where.insert(2, f"{machine['cores']} cores")
+    where.append(machine.get("device"))
     versions = [f"{name} {version}" for name, version in result.versions.items() if name != "Python"]
     sentences = ["; ".join((", ".join(filter(None, where)), result.date, ", ".join(versions))),
                  f"Script: `benchmarks/{benchmark}.py`"]

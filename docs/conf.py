@@ -4,6 +4,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+from sphinx.domains.python import PythonDomain
+
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(DOCS))
@@ -38,7 +40,6 @@ autodoc_typehints_format = "short"
 autodoc_use_type_comments = False
 autodoc_default_options = {"members": True, "ignore-module-all": True}  # a name stands where it is defined
 default_role = "literal"
-suppress_warnings = ["ref.python"]  # words that several classes use for a field, `origin`, are no links
 python_maximum_signature_line_length = 100
 toc_object_entries = False  # the side bar lists modules; a page lists their contents
 
@@ -69,6 +70,20 @@ def plain_docstring(app: object, what: str, name: str, obj: object, options: obj
             lines[number] += ":"
 
 
+class QuickPythonDomain(PythonDomain):
+    """Looks each name up once: Sphinx goes through all objects for every type in every signature. Words that several
+    classes use for a field, `origin`, are no links."""
+
+    def find_obj(self, env: object, *name: object) -> list:
+        known = self.__dict__.setdefault("known", {})
+        key = (*name, len(self.objects))
+        if key not in known:
+            found = super().find_obj(env, *name)
+            known[key] = found if len(found) == 1 else []
+        return known[key]
+
+
 def setup(app: object) -> None:
+    app.add_domain(QuickPythonDomain, override=True)
     app.connect("autodoc-process-docstring", plain_docstring)
     app.add_html_math_renderer("svg", inline_renderers=(formulas.inline, None), block_renderers=(formulas.block, None))

@@ -13,7 +13,8 @@ from chromabuild.simulate.openmm_engine import nonbonded_options
 from common.engine import write_system
 
 CHROMAMD_TERMS = {"bond": ["BOND", "UREY-BRADLEY"], "angle": ["ANGLE"], "dihedral": ["DIHEDRAL", "IMPROPER", "CMAP"],
-                  "lennard_jones": ["VDWAALS", "PAIR14_VDW"], "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
+                  "lennard_jones": ["VDWAALS", "PAIR14_VDW", "DISPERSION"],
+                  "electrostatic": ["ELECT", "RECIPROCAL", "PAIR14_ELECT"]}
 NONBONDED = ("lennard_jones", "electrostatic")
 BONDS_ANGLES = "bond_and_angle"
 """Of a program that counts Urey-Bradley terms as angles."""

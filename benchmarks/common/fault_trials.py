@@ -89,8 +89,9 @@ def chromabuild(folder: Path, *arguments: str, disk: dict[str, str] | None = Non
 
 
 def wait_for(pid: int, folder: Path, limit: float = 300.0) -> Ended:
-    """The end of a command; one that hangs is killed."""
+    """The end of a command; one that hangs is killed after ``limit`` seconds, or more where others have the cores."""
     begin = time.monotonic()
+    limit *= max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     while True:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -142,7 +143,7 @@ class Build:
         work.mkdir(parents=True)
         self._must(work, "init", ".", *example, *settings, "--force")
         for stage in self.stages:
-            self._copy(work, root / "before" / stage)
+            self.copy(work, root / "before" / stage)
             self.seconds[stage] = self._must(work, stage).seconds
             self.after[stage] = contents(work / "results")
 
@@ -154,8 +155,8 @@ class Build:
         return ended
 
     @staticmethod
-    def _copy(source: Path, target: Path) -> None:
-        """Finished files are replaced, never changed, so links serve; files of the dynamics grow."""
+    def copy(source: Path, target: Path) -> None:
+        """Copy a project. Finished files are replaced, never changed, so links serve; files of the dynamics grow."""
         def link(one: str, other: str) -> None:
             (shutil.copy2 if "/md/" in one else os.link)(one, other)
 
@@ -165,7 +166,7 @@ class Build:
         """A folder as it is before a stage."""
         folder = self.root / "trial"
         shutil.rmtree(folder, ignore_errors=True)
-        self._copy(self.root / "before" / stage, folder)
+        self.copy(self.root / "before" / stage, folder)
         return folder
 
     def torn(self, stage: str, results: Path) -> list[str]:

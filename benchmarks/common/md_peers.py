@@ -8,6 +8,7 @@ every 10 steps where it can be set.
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import openmm
@@ -34,14 +35,20 @@ def write_peers(folder: Path, topology: Topology, position: np.ndarray, box: np.
         _write_lammps(folder / "water.data", position, box)
 
 
-def run_chromamd(folder: Path, grid: Sequence[int], steps: int, cores: int, tolerance: object = "auto") -> Usage:
-    """From ``start().rst``; ``tolerance``: pairlist_tolerance, kT/ns/atom."""
+def run_chromamd(folder: Path, grid: Sequence[int], steps: int, cores: int, tolerance: object = "auto",
+                 kind: Literal["free", "langevin", "minimise"] = "free") -> Usage:
+    """From ``start().rst``; ``tolerance``: pairlist_tolerance, kT/ns/atom; ``kind``: constant energy, Langevin dynamics
+    with a friction of 1/ps, or steps of minimisation."""
+    energy = {"cutoffdist": 12, "switchdist": 10, "pairlistdist": 13.5, "pme_alpha": ALPHA,
+              **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", grid, strict=True)}}
+    if kind == "minimise":
+        return run(folder, folder / "start().rst", {"ENERGY": energy, "MINIMIZE": {
+            "nsteps": steps, "eneout_period": 1000}}, threads=cores)
+    ensemble = {"ensemble": "NVT", "tpcontrol": "LANGEVIN", "gamma_t": 1} if kind == "langevin" else {}
     return run(folder, folder / "start().rst", {
-        "ENERGY": {"cutoffdist": 12, "switchdist": 10, "pairlistdist": 13.5, "pme_alpha": ALPHA,
-                   "pairlist_tolerance": tolerance,
-                   **{f"pme_ngrid_{axis}": n for axis, n in zip("xyz", grid, strict=True)}},
+        "ENERGY": energy | {"pairlist_tolerance": tolerance},
         "DYNAMICS": {"nsteps": steps, "timestep": 0.002, "eneout_period": 1000},
-        "CONSTRAINTS": {"rigid_bond": True}, "ENSEMBLE": {"temperature": 300}}, threads=cores)
+        "CONSTRAINTS": {"rigid_bond": True}, "ENSEMBLE": {"temperature": 300, **ensemble}}, threads=cores)
 
 
 def run_gromacs(gmx: Path, folder: Path, grid: Sequence[int], steps: int, cores: int) -> Usage:
