@@ -15,8 +15,10 @@ os.environ.setdefault("OMPI_MCA_odls_base_sigkill_timeout", "0")
 # processors keeps it from handing signals on.
 os.environ.setdefault("HWLOC_COMPONENTS", "-pci,-linuxio,-opencl")
 os.environ.setdefault("PMIX_MCA_gds", "hash")
-if os.access("/dev/shm", os.W_OK):
-    os.environ.setdefault("OMPI_MCA_orte_tmpdir_base", "/dev/shm")
+# A job that ends removes the folder that it shares with others, which may be about to make theirs in it: each process
+# of the suite has a folder of its own.
+_SESSIONS = tempfile.TemporaryDirectory(prefix="mpi-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+os.environ["OMPI_MCA_orte_tmpdir_base"] = _SESSIONS.name
 # There are more threads than cores: one that waits must not keep another from working.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 _SCRATCH = tempfile.TemporaryDirectory(prefix="test-machine-")
