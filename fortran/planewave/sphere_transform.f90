@@ -8,7 +8,6 @@
 !> Which rank holds a plane of a pair is the map's choice (`state_planes`). Without a map a rank has its planes of all
 !> pairs; otherwise densities of planes are summed, and potentials sent, between the ranks that share a plane.
 module sphere_transform
-  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
   use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_PRECISION
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
@@ -21,8 +20,8 @@ module sphere_transform
   private
   public :: sphere_transform_t
 
-  !> Lines along z that a thread takes at a time.
-  integer, parameter :: lines_a_turn = 16
+  !> Sticks, of two lines along z each, that a thread takes at a time.
+  integer, parameter :: sticks_a_turn = 8
 
   type :: sphere_transform_t
     !> Grid points along x, y, z; planes held here, and the z of the first of them (from 0).
@@ -39,8 +38,8 @@ module sphere_transform
     type(stick_lines_t), allocatable, private :: lines(:)
     type(plane_transform_t), private :: planes
     integer, private :: n_lines = 0
-    !> Lines along z (n(3), n_lines, batch), and what travels.
-    complex(real64), allocatable, private :: line(:, :, :), sent(:), column(:)
+    !> Points of lines along z that travel, and that lie in the planes held here.
+    complex(real64), allocatable, private :: sent(:), column(:)
   contains
     procedure :: create
     procedure :: to_grid
@@ -49,9 +48,8 @@ module sphere_transform
     procedure :: apply_potential
     procedure, private :: sum_planes
     procedure, private :: spread_planes
-    procedure, private :: scatter
-    procedure, private :: gather
-    procedure, private :: exchange
+    procedure, private :: bring_to_planes
+    procedure, private :: bring_to_waves
     procedure, private :: plane_to_grid
     procedure, private :: plane_to_waves
     procedure, private :: place_of
@@ -84,7 +82,6 @@ contains
       self%n_lines = self%lines(comm%rank)%n_lines
       if (present(map)) self%map = map
       call self%map%prepare(self%plane_start, comm%rank)
-      allocate (self%line(n(3), self%n_lines, self%map%batch))
       allocate (self%column(max(1, at*self%map%most_objects)))
       allocate (self%sent(merge(max(1, self%n_lines*n(3)*self%map%batch), 1, p > 1)))
       call self%planes%create(sphere)
@@ -101,8 +98,7 @@ contains
     integer :: first, z, field, o
     do first = 1, (size(waves, 2) + 1)/2, self%map%batch
       call self%map%start_round(first, (size(waves, 2) + 1)/2, round)
-      call self%scatter(waves, round)
-      call self%exchange(.true., round)
+      call self%bring_to_planes(waves, round)
       !$omp parallel private(plane, field, z)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
@@ -146,8 +142,7 @@ contains
       !$omp end do
       deallocate (plane)
       !$omp end parallel
-      call self%exchange(.false., round)
-      call self%gather(waves, round)
+      call self%bring_to_waves(round, waves)
     end do
   end subroutine to_waves
 
@@ -167,8 +162,7 @@ contains
     at = 0
     do first = 1, (size(states, 2) + 1)/2, self%map%batch
       call self%map%start_round(first, (size(states, 2) + 1)/2, round)
-      call self%scatter(states, round)
-      call self%exchange(.true., round)
+      call self%bring_to_planes(states, round)
       !$omp parallel private(plane, o)
       allocate (plane(self%n(1), self%n(2)))
       !$omp do
@@ -214,8 +208,7 @@ contains
     do first = 1, (size(states, 2) + 1)/2, self%map%batch
       call self%map%start_round(first, (size(states, 2) + 1)/2, round)
       if (size(kept, 3) == 0) then
-        call self%scatter(states, round)
-        call self%exchange(.true., round)
+        call self%bring_to_planes(states, round)
       end if
       !$omp parallel private(plane, o)
       allocate (plane(self%n(1), self%n(2)))
@@ -235,8 +228,7 @@ contains
       !$omp end do
       deallocate (plane)
       !$omp end parallel
-      call self%exchange(.false., round)
-      call self%gather(product, round)
+      call self%bring_to_waves(round, product)
       at = at + round%n
     end do
   end subroutine apply_potential
@@ -324,112 +316,121 @@ contains
     traffic%bytes = traffic%bytes + item_bytes*(sum(int(counts, int64)) - counts(rank))
   end subroutine add_traffic
 
-  !> The pairs of a round as lines along z, transformed to the grid.
-  subroutine scatter(self, waves, round)
+  !> The pairs of a round as lines along z, transformed to the grid, to the ranks that have their planes.
+  subroutine bring_to_planes(self, waves, round)
     class(sphere_transform_t), target, intent(inout) :: self
     complex(real64), intent(in) :: waves(:, :)
     type(round_t), intent(in) :: round
-    integer :: b, s, field
-    associate (mine => self%lines(self%comm%rank))
-      !$omp parallel do collapse(2) private(field)
-      do b = 1, round%n_pairs
-        do s = 1, mine%n_sticks
-          field = 2*round%pair(b) - 1
-          call mine%scatter(s, waves(:, field:min(field + 1, size(waves, 2))), self%line(:, :, b))
-        end do
-      end do
-    end associate
-    call transform_lines(self, backward, round%n_pairs)
-  end subroutine scatter
-
-  !> Add lines along z, transformed to waves, to the pairs of a round.
-  subroutine gather(self, waves, round)
-    class(sphere_transform_t), target, intent(inout) :: self
-    complex(real64), intent(inout) :: waves(:, :)
-    type(round_t), intent(in) :: round
-    integer :: b, s, field
-    call transform_lines(self, forward, round%n_pairs)
-    associate (mine => self%lines(self%comm%rank))
-      !$omp parallel do collapse(2) private(field)
-      do b = 1, round%n_pairs
-        do s = 1, mine%n_sticks
-          field = 2*round%pair(b) - 1
-          call mine%gather(s, self%line(:, :, b), waves(:, field:min(field + 1, size(waves, 2))))
-        end do
-      end do
-    end associate
-  end subroutine gather
-
-  !> Lines along z, in place.
-  subroutine transform_lines(self, way, n_pairs)
-    class(sphere_transform_t), target, intent(inout) :: self
-    integer, intent(in) :: way, n_pairs
-    complex(real64), pointer, contiguous :: line(:, :)
-    integer :: first, n_all
-    n_all = self%n_lines*n_pairs
-    call c_f_pointer(c_loc(self%line), line, [self%n(3), n_all])
-    !$omp parallel do
-    do first = 0, n_all - 1, lines_a_turn
-      call self%planes%along_z(way, first, min(lines_a_turn, n_all - first), line)
-    end do
-  end subroutine transform_lines
-
-  !> Bring lines into planes, or back.
-  subroutine exchange(self, to_planes, round)
-    class(sphere_transform_t), intent(inout) :: self
-    logical, intent(in) :: to_planes
-    type(round_t), intent(in) :: round
-    integer, allocatable :: lines_out(:), lines_in(:), start_out(:), start_in(:)
-    integer :: p
-    p = self%comm%n_ranks
-    if (p == 1) then
-      call copy(self, to_planes, round, self%column)
+    integer, allocatable :: out(:), start_out(:), into(:), start_into(:)
+    if (self%comm%n_ranks == 1) then
+      call scatter(self, waves, round, self%column)
       return
     end if
-    ! To rank r go our lines in its planes; from it come its lines in ours.
-    lines_out = self%n_lines*(round%start(1:) - round%start(:p - 1))
-    start_out = self%n_lines*round%start(:p - 1)
-    lines_in = (self%line_start(1:) - self%line_start(:p - 1))*round%n
-    start_in = self%line_start(:p - 1)*round%n
-    if (to_planes) then
-      call copy(self, to_planes, round, self%sent)
-      call MPI_Alltoallv(self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, &
-                         self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, self%comm%handle)
-      call add_traffic(self%transposes, lines_out, 16, self%comm%rank)
-    else
-      call MPI_Alltoallv(self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, &
-                         self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, self%comm%handle)
-      call add_traffic(self%transposes, lines_in, 16, self%comm%rank)
-      call copy(self, to_planes, round, self%sent)
-    end if
-  end subroutine exchange
+    call count_lines(self, round, out, start_out, into, start_into)
+    call scatter(self, waves, round, self%sent)
+    call MPI_Alltoallv(self%sent, out, start_out, MPI_DOUBLE_COMPLEX, &
+                       self%column, into, start_into, MPI_DOUBLE_COMPLEX, self%comm%handle)
+    call add_traffic(self%transposes, out, 16, self%comm%rank)
+  end subroutine bring_to_planes
 
-  !> Lines along z into the order in which they travel, or back: all lines of a rank in a plane of a pair follow each
-  !> other.
-  subroutine copy(self, to_planes, round, travelling)
-    class(sphere_transform_t), intent(inout) :: self
-    logical, intent(in) :: to_planes
+  !> The way of `bring_to_planes` back; adds to `waves`.
+  subroutine bring_to_waves(self, round, waves)
+    class(sphere_transform_t), target, intent(inout) :: self
+    type(round_t), intent(in) :: round
+    complex(real64), intent(inout) :: waves(:, :)
+    integer, allocatable :: out(:), start_out(:), into(:), start_into(:)
+    if (self%comm%n_ranks == 1) then
+      call gather(self, round, self%column, waves)
+      return
+    end if
+    call count_lines(self, round, out, start_out, into, start_into)
+    call MPI_Alltoallv(self%column, into, start_into, MPI_DOUBLE_COMPLEX, &
+                       self%sent, out, start_out, MPI_DOUBLE_COMPLEX, self%comm%handle)
+    call add_traffic(self%transposes, into, 16, self%comm%rank)
+    call gather(self, round, self%sent, waves)
+  end subroutine bring_to_waves
+
+  !> Points that go to each rank on the way to planes, our lines in its planes, and that come from it; where they begin.
+  subroutine count_lines(self, round, out, start_out, into, start_into)
+    class(sphere_transform_t), intent(in) :: self
+    type(round_t), intent(in) :: round
+    integer, allocatable, intent(out) :: out(:), start_out(:), into(:), start_into(:)
+    associate (p => self%comm%n_ranks)
+      out = self%n_lines*(round%start(1:) - round%start(:p - 1))
+      start_out = self%n_lines*round%start(:p - 1)
+      into = (self%line_start(1:) - self%line_start(:p - 1))*round%n
+      start_into = self%line_start(:p - 1)*round%n
+    end associate
+  end subroutine count_lines
+
+  !> Waves of a round to lines, a few at a time while they lie in the cache, and these into the order in which they
+  !> travel: all lines of a rank in a plane of a pair follow each other.
+  subroutine scatter(self, waves, round, travelling)
+    class(sphere_transform_t), intent(in) :: self
+    complex(real64), intent(in) :: waves(:, :)
     type(round_t), intent(in) :: round
     complex(real64), intent(inout) :: travelling(:)
-    integer, parameter :: block = 16
-    integer :: b, z, at, first, last, l
-    !$omp parallel do collapse(2) private(z, at, last, l)
-    do b = 1, round%n_pairs
-      do first = 1, self%n_lines, block
-        last = min(first + block - 1, self%n_lines)
-        do z = 1, self%n(3)
-          at = self%n_lines*(round%place(z, b) - 1)
-          do l = first, last
-            if (to_planes) then
-              travelling(at + l) = self%line(z, l, b)
-            else
-              self%line(z, l, b) = travelling(at + l)
-            end if
+    complex(real64), allocatable, target :: line(:, :)
+    integer :: b, first, last, s, field, z, lower, upper, at
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel private(line, last, s, field, z, lower, upper, at)
+      allocate (line(self%n(3), 2*sticks_a_turn))
+      !$omp do collapse(2)
+      do b = 1, round%n_pairs
+        do first = 1, mine%n_sticks, sticks_a_turn
+          last = min(first + sticks_a_turn - 1, mine%n_sticks)
+          lower = mine%line_of(first)
+          upper = mine%mirror_of(last)
+          field = 2*round%pair(b) - 1
+          do s = first, last
+            call mine%scatter(s, waves(:, field:min(field + 1, size(waves, 2))), line, lower - 1)
+          end do
+          call self%planes%along_z(backward, 0, upper - lower + 1, line)
+          do z = 1, self%n(3)
+            at = self%n_lines*(round%place(z, b) - 1)
+            travelling(at + lower:at + upper) = line(z, :upper - lower + 1)
           end do
         end do
       end do
-    end do
-  end subroutine copy
+      !$omp end do
+      deallocate (line)
+      !$omp end parallel
+    end associate
+  end subroutine scatter
+
+  !> The way of `scatter` back; adds to `waves`.
+  subroutine gather(self, round, travelling, waves)
+    class(sphere_transform_t), intent(in) :: self
+    type(round_t), intent(in) :: round
+    complex(real64), intent(in) :: travelling(:)
+    complex(real64), intent(inout) :: waves(:, :)
+    complex(real64), allocatable, target :: line(:, :)
+    integer :: b, first, last, s, field, z, lower, upper, at
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel private(line, last, s, field, z, lower, upper, at)
+      allocate (line(self%n(3), 2*sticks_a_turn))
+      !$omp do collapse(2)
+      do b = 1, round%n_pairs
+        do first = 1, mine%n_sticks, sticks_a_turn
+          last = min(first + sticks_a_turn - 1, mine%n_sticks)
+          lower = mine%line_of(first)
+          upper = mine%mirror_of(last)
+          do z = 1, self%n(3)
+            at = self%n_lines*(round%place(z, b) - 1)
+            line(z, :upper - lower + 1) = travelling(at + lower:at + upper)
+          end do
+          call self%planes%along_z(forward, 0, upper - lower + 1, line)
+          field = 2*round%pair(b) - 1
+          do s = first, last
+            call mine%gather(s, line, waves(:, field:min(field + 1, size(waves, 2))), lower - 1)
+          end do
+        end do
+      end do
+      !$omp end do
+      deallocate (line)
+      !$omp end parallel
+    end associate
+  end subroutine gather
 
   !> Object o of the n that are here, from lines to grid points.
   subroutine plane_to_grid(self, o, n, plane)
