@@ -74,10 +74,10 @@ def kind(program: str) -> str:
     return program.split()[0]
 
 
-def instruction_set(benchmark: Benchmark, program: str, path: Path | None) -> str | None:
+def instruction_set(program: str, path: Path | None) -> str | None:
     """That which the program was built for, or chooses; None where it does not say."""
     if program in OURS:
-        return str(benchmark.machine["instruction_set"])
+        return peers.chromamd_instruction_set()
     return peers.gromacs_instruction_set(path) if kind(program) == "gromacs" else None
 
 
@@ -111,7 +111,7 @@ def main() -> None:
             benchmark.parser.error(f"--gromacs {gmx}: no such program; gromacs_from_source.sh builds one")
     given.work.mkdir(parents=True, exist_ok=True)
     programs = available(benchmark, given.peers, given.gromacs, given.programs)
-    sets = {program: instruction_set(benchmark, program, path) for program, path in programs.items()}
+    sets = {program: instruction_set(program, path) for program, path in programs.items()}
     tables = {name: benchmark.table(name, f"Time per step on {given.cores} core(s), and relative to chromamd: "
                                     "median [minimum-maximum] of all rounds", system="", atoms="", program="",
                                     instruction_set="", processor="",

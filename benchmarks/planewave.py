@@ -5,7 +5,8 @@ files of water, too: --pseudo names their folder. Energies: the same potential, 
 `xc_cut = STEP`, as pw.x drops exchange and correlation at low density. Steps: waters in a cube at 1 g/cm^3, 70 Ry,
 BLYP, Car-Parrinello dynamics on one core; both programs take turns, and a step is the difference of the processor time
 of a long and a short run over the difference of their steps, so that start-up does not count. cp.x starts from random
-states and does not minimise: its steps cost the same. Which BLAS it has is printed, as Debian's default is slow.
+states and does not minimise: its steps cost the same. Which BLAS it has is printed, as Debian's default is slow. One
+and two ranks take turns, too.
 """
 
 import json
@@ -15,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,7 @@ from common.command import Benchmark
 from common.results import ratios, spread
 
 from chromabuild.quantum.chromaqm import executable
+from chromabuild.simulate.launcher import launched
 
 ATOMS = {
     "H": "H 0 0 0",
@@ -89,6 +92,15 @@ def processor_time(call: list[str], folder: Path, output: str) -> float:
     if done.returncode != 0:
         sys.exit(f"{' '.join(call)} failed: {(folder / output).read_text()[-600:]}")
     return after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+
+
+def wall_time(call: list[str], folder: Path) -> float:
+    """Run a program with one thread a rank; its wall time (s)."""
+    start = time.monotonic()
+    done = subprocess.run(call, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(call)} failed: {done.stdout[-600:]}{done.stderr[-600:]}")
+    return time.monotonic() - start
 
 
 def prepared(folder: Path, atoms: str, settings: str, pseudo: Path | None, steps: str = "") -> list[str]:
@@ -195,6 +207,24 @@ def step_times(benchmark: Benchmark, sizes: list[int], rounds: int, steps: int, 
         table.row(n, result["grid"][0], result["waves"], spread(mine), spread(theirs), ratios(mine, theirs))
 
 
+def rank_times(benchmark: Benchmark, sizes: list[int], rounds: int, steps: int, pseudo: Path) -> None:
+    table = benchmark.table("ranks", "Wall time of a step of Car-Parrinello dynamics on one and two ranks (s)",
+                            waters="d", one=".3f", two=".3f", one_over_two=".2f")
+    for n in sizes:
+        atoms, edge = waters(n)
+        settings = f"[SYSTEM]\nbox = {edge}\n[ELECTRONS]\ncutoff = 70"
+        times: dict[int, list[float]] = {1: [], 2: []}
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for _ in range(rounds):
+                for ranks, of_ranks in times.items():
+                    short, long = (wall_time(
+                        launched(prepared(folder, atoms, dynamics(settings, k, "1e-2"), pseudo), ranks), folder)
+                        for k in (1, 1 + steps))
+                    of_ranks.append((long - short) / steps)
+        table.row(n, spread(times[1]), spread(times[2]), ratios(times[1], times[2]))
+
+
 def conservation(benchmark: Benchmark, n: int, steps: int, pseudo: Path) -> None:
     atoms, edge = waters(n)
     table = benchmark.table("conserved", "Range and deviation of the conserved quantity, from the minimum (Ha)",
@@ -245,11 +275,13 @@ def main() -> None:
     benchmark.parser.add_argument("--pseudo", type=Path, default=Path("/usr/share/espresso/pseudo"))
     benchmark.parser.add_argument("--cases", nargs="*", default=list(CASES), help=f"of {', '.join(CASES)}")
     benchmark.parser.add_argument("--waters", type=int, nargs="*", default=[8, 16, 32])
+    benchmark.parser.add_argument("--ranked", type=int, nargs="*", default=[16, 32], metavar="WATERS",
+                                  help="sizes for one and two ranks")
     benchmark.parser.add_argument("--rounds", type=int, default=3)
     benchmark.parser.add_argument("--steps", type=int, default=10)
     benchmark.parser.add_argument("--memory", type=int, nargs="*", default=[64], metavar="WATERS")
     benchmark.parser.add_argument("--conserved", type=int, default=60, metavar="STEPS", help="0: not")
-    given = benchmark.start(quick={"cases": ["H2, PZ"], "waters": [], "memory": [], "conserved": 0})
+    given = benchmark.start(quick={"cases": ["H2, PZ"], "waters": [], "ranked": [], "memory": [], "conserved": 0})
     version = subprocess.run(["pw.x"], input="", capture_output=True, text=True).stdout
     benchmark.peer("Quantum ESPRESSO", (re.findall(r"PWSCF v\.(\S+)", version) or ["?"])[0])
     benchmark.peer("BLAS of cp.x", blas_of("cp.x"))
@@ -257,6 +289,8 @@ def main() -> None:
         energies(benchmark, given.cases, given.pseudo)
     if given.waters:
         step_times(benchmark, given.waters, given.rounds, given.steps, given.pseudo)
+    if given.ranked:
+        rank_times(benchmark, given.ranked, given.rounds, given.steps, given.pseudo)
     if given.conserved:
         conservation(benchmark, 8, given.conserved, given.pseudo)
     if given.memory:

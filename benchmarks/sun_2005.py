@@ -197,7 +197,8 @@ def run(
 def try_changes(benchmark: Benchmark, given: argparse.Namespace) -> None:
     """What each constant that the paper leaves open does to the radius."""
     table = benchmark.table(
-        "changes", "Twelve nucleosomes with tails as beads: radius of gyration (nm) with one constant changed, and its "
+        "chosen" if given.only else "changes",
+        "Twelve nucleosomes with tails as beads: radius of gyration (nm) with one constant changed, and its "
         "error over replicas", **{
             "salt, mmol/L": ".0f", "change": "", "radius of gyration: published": "", "radius of gyration": ".1f",
             "moved by": ".1f", "from extended starts": ".1f", "from compact starts": ".1f",
@@ -206,7 +207,7 @@ def try_changes(benchmark: Benchmark, given: argparse.Namespace) -> None:
     for salt in given.salt:
         base = None
         for name, change in changes().items():
-            if change.of_reference and given.reference is None:
+            if (change.of_reference and given.reference is None) or (given.only and name not in given.only):
                 continue
             key = f"{salt:g} {given.sweeps} {given.replicas} {name}"
             if key not in found:
@@ -240,6 +241,8 @@ def main() -> None:
     parser.add_argument("--tails", nargs="+", choices=["beads", "smeared"], default=["beads", "smeared"])
     parser.add_argument("--figure", type=Path)
     parser.add_argument("--changes", action="store_true", help="one constant changed after another, tails as beads")
+    parser.add_argument("--only", nargs="*", default=[], metavar="CHANGE",
+                        help="--changes: these alone, in a table of their own (none: as it is)")
     parser.add_argument("--reference", type=Path, help=".npz with charges of the authors' group")
     given = benchmark.start(quick={"salt": [0.2], "tails": ["beads"], "sweeps": 40, "replicas": 2})
     if given.changes:

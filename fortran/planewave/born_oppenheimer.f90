@@ -91,7 +91,7 @@ contains
     k = self%n_kept + 1
     self%coefficient = weight(k, 1)*last
     do m = 2, k
-      call ks%overlap(self%kept(:, :, m - 1), last, s)
+      call ks%overlap(self%kept(:, :, m - 1), last, s, .false.)
       call ks%add_rotated(self%kept(:, :, m - 1), weight(k, m)*s, self%coefficient)
     end do
     call ks%orthonormalise(self%coefficient, error)

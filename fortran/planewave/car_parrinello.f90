@@ -35,7 +35,9 @@ module car_parrinello
     real(real64) :: moved = 0.0_real64
     integer(int64) :: n_resets = 0
     real(real64), allocatable, private :: inverse_mass(:)
-    complex(real64), allocatable, private :: psi(:, :), force(:, :)
+    !> Psi of free states, else room for a change of the coefficients; what the force on these is, over minus the
+    !> occupation; coefficients over the mass, along which constraints act.
+    complex(real64), allocatable, private :: psi(:, :), product(:, :), direction(:, :)
   contains
     procedure :: start
     procedure :: advance
@@ -45,6 +47,7 @@ module car_parrinello
     procedure :: read_from
     procedure, private :: find_forces
     procedure, private :: half_step_of_baths
+    procedure, private :: move_states
     procedure, private :: make_orthonormal
     procedure, private :: keep_orthonormal
     procedure, private :: keep_velocities
@@ -58,8 +61,12 @@ contains
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
     self%inverse_mass = 1.0_real64/(self%mass*max(1.0_real64, ks%g2/self%mass_cutoff))
-    allocate (self%psi, self%force, mold=self%coefficient)
+    allocate (self%psi, self%product, mold=self%coefficient)
     allocate (self%ion_force(3, system%n_atoms()))
+    if (.not. self%is_free) then
+      allocate (self%direction, mold=self%coefficient)
+      call find_direction(self)
+    end if
     call self%find_forces(ks, system, error)
   end subroutine start
 
@@ -69,22 +76,18 @@ contains
     class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(inout) :: system
     type(error_t), allocatable, intent(out) :: error
-    complex(real64), allocatable :: old(:, :)
 
     call self%half_step_of_baths(ks, system)
-    call kick(self, system)
-    if (.not. self%is_free) then
-      allocate (old, mold=self%coefficient)
-      call divide_by_mass(self, self%coefficient, old)
-    end if
-    self%coefficient = self%coefficient + self%time_step*self%velocity
-    if (.not. self%is_free) call self%keep_orthonormal(ks, old, error)
+    call self%kick_ions(system)
+    call self%move_states(ks, self%time_step)
+    if (.not. self%is_free) call self%keep_orthonormal(ks, error)
     if (allocated(error)) return
     system%position = system%position + self%time_step*system%velocity
     call ks%move_ions(system)
     call self%find_forces(ks, system, error)
     if (allocated(error)) return
-    call kick(self, system)
+    call self%kick_ions(system)
+    call self%move_states(ks, 0.0_real64)
     if (.not. self%is_free) call self%keep_velocities(ks, error)
     if (allocated(error)) return
     call self%half_step_of_baths(ks, system)
@@ -94,17 +97,18 @@ contains
                 "shorter time step or a larger electron mass")
   end subroutine advance
 
-  !> Half a step of all velocities.
-  subroutine kick(self, system)
-    type(car_parrinello_t), intent(inout) :: self
-    type(ions_t), intent(inout) :: system
+  !> Half a step of the velocities of the states, and a step `time` of their coefficients.
+  subroutine move_states(self, ks, time)
+    class(car_parrinello_t), intent(inout) :: self
+    class(kohn_sham_t), intent(in) :: ks
+    real(real64), intent(in) :: time
     integer :: s
     !$omp parallel do
     do s = 1, size(self%velocity, 2)
-      self%velocity(:, s) = self%velocity(:, s) + 0.5_real64*self%time_step*self%inverse_mass*self%force(:, s)
+      self%velocity(:, s) = self%velocity(:, s) - 0.5_real64*self%time_step*ks%occupation*self%inverse_mass*self%product(:, s)
+      if (time > 0.0_real64) self%coefficient(:, s) = self%coefficient(:, s) + time*self%velocity(:, s)
     end do
-    call self%kick_ions(system)
-  end subroutine kick
+  end subroutine move_states
 
   !> The baths of states and ions, before and after a step: constraints of velocities are linear, so scaling keeps them.
   subroutine half_step_of_baths(self, ks, system)
@@ -116,35 +120,32 @@ contains
       self%velocity = self%state_bath%factor(self%states_kinetic(ks), 0.5_real64*self%time_step)*self%velocity
   end subroutine half_step_of_baths
 
-  subroutine divide_by_mass(self, states, divided)
-    type(car_parrinello_t), intent(in) :: self
-    complex(real64), intent(in) :: states(:, :)
-    complex(real64), intent(out) :: divided(:, :)
+  subroutine find_direction(self)
+    type(car_parrinello_t), intent(inout) :: self
     integer :: s
-    do s = 1, size(states, 2)
-      divided(:, s) = self%inverse_mass*states(:, s)
+    !$omp parallel do
+    do s = 1, size(self%coefficient, 2)
+      self%direction(:, s) = self%inverse_mass*self%coefficient(:, s)
     end do
-  end subroutine divide_by_mass
+  end subroutine find_direction
 
-  !> Energy, and forces on coefficients and ions.
+  !> Energy, H times each state without its part along all of them where these are free, and forces on ions.
   subroutine find_forces(self, ks, system, error)
     class(car_parrinello_t), intent(inout) :: self
     class(kohn_sham_t), intent(inout) :: ks
     type(ions_t), intent(in) :: system
     type(error_t), allocatable, intent(out) :: error
     if (.not. self%is_free) then
-      call ks%evaluate(system, self%coefficient, self%force, self%energy)
+      call ks%evaluate(system, self%coefficient, self%product, self%energy)
       call ks%forces(system, self%coefficient, self%ion_force)
-      self%force = -ks%occupation*self%force
       return
     end if
     call self%make_orthonormal(ks, error)
     if (allocated(error)) return
-    call ks%evaluate(system, self%psi, self%force, self%energy)
+    call ks%evaluate(system, self%psi, self%product, self%energy)
     call ks%forces(system, self%psi, self%ion_force)
-    call ks%project_out(self%psi, self%force, .true.)
-    call ks%rotate(self%force)
-    self%force = -ks%occupation*self%force
+    call ks%project_out(self%psi, self%product, .true.)
+    call ks%rotate(self%product)
   end subroutine find_forces
 
   !> Psi of free states; beyond the tolerance Psi takes their place, and Psi is made of that, as after a restart.
@@ -166,20 +167,19 @@ contains
 
   !> Add D X to the moved coefficients, with D those of before over the mass and X symmetric, so that they are
   !> orthonormal: A + B X + X^T B^T + X C X = 1. Rounds with the root of B as a guess of the inverse.
-  subroutine keep_orthonormal(self, ks, direction, error)
+  subroutine keep_orthonormal(self, ks, error)
     class(car_parrinello_t), intent(inout) :: self
     class(kohn_sham_t), intent(inout) :: ks
-    complex(real64), contiguous, intent(in) :: direction(:, :)
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable, dimension(:, :) :: a, b, c, p, x, left, bx
     real(real64) :: worst, last
-    integer :: round, k
+    integer :: round, k, s
 
     allocate (a(ks%n_states, ks%n_states))
     allocate (b, c, p, x, left, bx, mold=a)
-    call ks%overlap(self%coefficient, self%coefficient, a)
-    call ks%overlap(self%coefficient, direction, b)
-    call ks%overlap(direction, direction, c)
+    call ks%overlap(self%coefficient, self%coefficient, a, .true.)
+    call ks%overlap(self%coefficient, self%direction, b, .false.)
+    call ks%overlap(self%direction, self%direction, c, .true.)
     call inverse_square_root(symmetric(b), p, error)
     if (allocated(error)) return
     x = 0.0_real64
@@ -200,8 +200,18 @@ contains
                 "time step or a larger electron mass")
       return
     end if
-    call ks%add_rotated(direction, x, self%coefficient)
-    call ks%add_rotated(direction, x/self%time_step, self%velocity)
+    associate (change => self%psi)
+      !$omp parallel do
+      do s = 1, size(change, 2)
+        change(:, s) = 0.0_real64
+      end do
+      call ks%add_rotated(self%direction, x, change)
+      !$omp parallel do
+      do s = 1, size(change, 2)
+        self%coefficient(:, s) = self%coefficient(:, s) + change(:, s)
+        self%velocity(:, s) = self%velocity(:, s) + change(:, s)/self%time_step
+      end do
+    end associate
   end subroutine keep_orthonormal
 
   !> Take from the velocities what would change overlaps: v + D Y with Y symmetric and c^+ v + v^+ c = 0 afterwards.
@@ -209,18 +219,15 @@ contains
     class(car_parrinello_t), intent(inout) :: self
     class(kohn_sham_t), intent(inout) :: ks
     type(error_t), allocatable, intent(out) :: error
-    complex(real64), allocatable :: direction(:, :)
     real(real64), allocatable, dimension(:, :) :: a, b, p, y, left, by
     real(real64) :: worst, last, scale
     integer :: round
 
     allocate (a(ks%n_states, ks%n_states))
     allocate (b, p, y, left, by, mold=a)
-    allocate (direction, mold=self%velocity)
-    call divide_by_mass(self, self%coefficient, direction)
-    call ks%overlap(self%coefficient, self%velocity, a)
-    call ks%overlap(self%coefficient, direction, b)
-    b = symmetric(b)
+    call find_direction(self)
+    call ks%overlap(self%coefficient, self%velocity, a, .false.)
+    call ks%overlap(self%coefficient, self%direction, b, .true.)
     call inverse_square_root(b, p, error)
     if (allocated(error)) return
     y = 0.0_real64
@@ -234,7 +241,7 @@ contains
       last = worst
       y = y + 0.5_real64*symmetric(matmul(p, matmul(left, p)))
     end do
-    call ks%add_rotated(direction, y, self%velocity)
+    call ks%add_rotated(self%direction, y, self%velocity)
   end subroutine keep_velocities
 
   !> Fictitious kinetic energy of the states (hartree).
@@ -243,6 +250,7 @@ contains
     class(kohn_sham_t), intent(in) :: ks
     real(real64) :: column(size(self%velocity, 2)), sums(1)
     integer :: s
+    !$omp parallel do
     do s = 1, size(self%velocity, 2)
       column(s) = ks%doubled((real(self%velocity(:, s), real64)**2 + aimag(self%velocity(:, s))**2)/self%inverse_mass)
     end do

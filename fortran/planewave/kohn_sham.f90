@@ -52,7 +52,7 @@ module kohn_sham
     procedure(evaluate), deferred :: evaluate
     !> Forces on the ions (3, n) in hartree/bohr at the states of the last evaluation.
     procedure(forces), deferred :: forces
-    !> <a|b> (states of a, states of b), the same on all ranks.
+    !> <a|b> (states of a, states of b), the same on all ranks. `is_symmetric`: that matrix is, but for rounding.
     procedure(overlap), deferred :: overlap
     !> target = target + states times a matrix that all ranks have.
     procedure(add_rotated), deferred :: add_rotated
@@ -94,11 +94,12 @@ module kohn_sham
       complex(real64), contiguous, intent(in) :: states(:, :)
       real(real64), intent(out) :: force(:, :)
     end subroutine forces
-    subroutine overlap(self, a, b, s)
+    subroutine overlap(self, a, b, s, is_symmetric)
       import :: kohn_sham_t, real64
       class(kohn_sham_t), intent(inout) :: self
       complex(real64), contiguous, intent(in) :: a(:, :), b(:, :)
       real(real64), intent(out) :: s(:, :)
+      logical, intent(in) :: is_symmetric
     end subroutine overlap
     subroutine add_rotated(self, states, matrix, target_states)
       import :: kohn_sham_t, real64

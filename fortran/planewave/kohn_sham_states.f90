@@ -14,7 +14,7 @@ module kohn_sham_states
   use sphere_transform, only: sphere_transform_t
   use start_states, only: draw_states
   use state_planes, only: state_planes_t
-  use state_products, only: add_products => add_rotated, make_orthonormal => orthonormalise, overlap_of => overlap, symmetric
+  use state_products, only: add_products => add_rotated, make_orthonormal => orthonormalise, overlap_of => overlap
   use wave_sphere, only: grid_size
   use xc_functional, only: xc_t
   implicit none
@@ -202,11 +202,12 @@ contains
     call self%nonlocal%forces(self%waves, self%comm, system, states, self%occupation, force)
   end subroutine forces
 
-  subroutine overlap(self, a, b, s)
+  subroutine overlap(self, a, b, s, is_symmetric)
     class(kohn_sham_states_t), intent(inout) :: self
     complex(real64), contiguous, intent(in) :: a(:, :), b(:, :)
     real(real64), intent(out) :: s(:, :)
-    call overlap_of(self%waves, self%comm, a, b, s)
+    logical, intent(in) :: is_symmetric
+    call overlap_of(self%waves, self%comm, a, b, s, is_symmetric)
   end subroutine overlap
 
   subroutine add_rotated(self, states, matrix, target_states)
@@ -225,8 +226,7 @@ contains
     logical, intent(in) :: is_symmetric
     real(real64), allocatable :: along(:, :)
     allocate (along, mold=self%root)
-    call overlap_of(self%waves, self%comm, states, vectors, along)
-    if (is_symmetric) along = symmetric(along)
+    call overlap_of(self%waves, self%comm, states, vectors, along, is_symmetric)
     call add_products(states, -along, vectors)
   end subroutine project_out
 

@@ -178,7 +178,7 @@ contains
     type(sphere_t), intent(in) :: waves
     complex(real64), contiguous, intent(in) :: states(:, :)
     real(real64), intent(out) :: projection(:, :)
-    call overlap_here(self%projector, states, waves%zero, projection)
+    call overlap_here(self%projector, states, waves%zero, projection, .false.)
   end subroutine project_here
 
   !> The same of the derivatives of projections by the places of their atoms along an axis.
@@ -196,7 +196,7 @@ contains
       moved(:, k) = cmplx(waves%g(:, axis)*aimag(self%projector(:, k)), &
                           -waves%g(:, axis)*real(self%projector(:, k), real64), real64)
     end do
-    call overlap_here(moved, states, waves%zero, slope)
+    call overlap_here(moved, states, waves%zero, slope, .false.)
   end subroutine slope_here
 
   !> Add the projectors times `coupled` (projectors, states) to the waves held here.

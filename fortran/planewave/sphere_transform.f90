@@ -5,11 +5,15 @@
 !> along x. The kernels are those of our FFT library; its three-dimensional plans are not used, because here a plane of
 !> the grid is consumed (squared into the density, multiplied by the potential) before the next one is made.
 !>
+!> Pairs go in rounds. While a rank works on the planes of one round, lines of the next are on their way to it and waves
+!> of the last one on their way back.
+!>
 !> Which rank holds a plane of a pair is the map's choice (`state_planes`). Without a map a rank has its planes of all
 !> pairs; otherwise densities of planes are summed, and potentials sent, between the ranks that share a plane.
 module sphere_transform
-  use, intrinsic :: iso_c_binding, only: c_f_pointer, c_loc
-  use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_PRECISION
+  use mpi_f08, only: MPI_Alltoallv, MPI_DOUBLE_COMPLEX, MPI_DOUBLE_PRECISION, MPI_Ialltoallv, MPI_Request, MPI_REQUEST_NULL, &
+                     MPI_STATUS_IGNORE, MPI_STATUSES_IGNORE, MPI_Testall, MPI_Wait
+  use omp_lib, only: omp_get_thread_num
   use base_kinds, only: int64, real64
   use comm_communicator, only: communicator_t
   use fft_layout, only: share_lower, share_upper
@@ -21,8 +25,17 @@ module sphere_transform
   private
   public :: sphere_transform_t
 
-  !> Lines along z that a thread takes at a time.
-  integer, parameter :: lines_a_turn = 16
+  !> Sticks, of two lines along z each, that a thread takes at a time.
+  integer, parameter :: sticks_a_turn = 8
+
+  !> A round under way.
+  type :: flight_t
+    type(round_t) :: round
+    !> Points of lines along z that travel, and that lie in the planes held here; how many go to each rank on the way to
+    !> planes (our lines in its planes), and come from it, and where these begin.
+    complex(real64), allocatable :: sent(:), column(:)
+    integer, allocatable :: out(:), start_out(:), into(:), start_into(:)
+  end type flight_t
 
   type :: sphere_transform_t
     !> Grid points along x, y, z; planes held here, and the z of the first of them (from 0).
@@ -39,8 +52,10 @@ module sphere_transform
     type(stick_lines_t), allocatable, private :: lines(:)
     type(plane_transform_t), private :: planes
     integer, private :: n_lines = 0
-    !> Lines along z (n(3), n_lines, batch), and what travels.
-    complex(real64), allocatable, private :: line(:, :, :), sent(:), column(:)
+    !> Rounds under way, of three numbers in turn, and what they wait for; how many rounds lines leave ahead of their turn.
+    type(flight_t), allocatable, private :: flight(:)
+    type(MPI_Request), allocatable, private :: request(:)
+    integer, private :: ahead = 0
   contains
     procedure :: create
     procedure :: to_grid
@@ -49,9 +64,13 @@ module sphere_transform
     procedure :: apply_potential
     procedure, private :: sum_planes
     procedure, private :: spread_planes
-    procedure, private :: scatter
-    procedure, private :: gather
-    procedure, private :: exchange
+    procedure, private :: n_rounds
+    procedure, private :: start_round
+    procedure, private :: send_to_planes
+    procedure, private :: wait_for_planes
+    procedure, private :: send_to_waves
+    procedure, private :: wait_for_waves
+    procedure, private :: progress
     procedure, private :: plane_to_grid
     procedure, private :: plane_to_waves
     procedure, private :: place_of
@@ -65,7 +84,7 @@ contains
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
     type(state_planes_t), intent(in), optional :: map
-    integer :: r, at
+    integer :: r, k, at
 
     self%n = sphere%n
     self%comm = comm
@@ -84,9 +103,13 @@ contains
       self%n_lines = self%lines(comm%rank)%n_lines
       if (present(map)) self%map = map
       call self%map%prepare(self%plane_start, comm%rank)
-      allocate (self%line(n(3), self%n_lines, self%map%batch))
-      allocate (self%column(max(1, at*self%map%most_objects)))
-      allocate (self%sent(merge(max(1, self%n_lines*n(3)*self%map%batch), 1, p > 1)))
+      self%ahead = merge(1, 0, p > 1)
+      allocate (self%flight(0:2*self%ahead), self%request(0:2*self%ahead))
+      do k = 0, 2*self%ahead
+        self%request(k) = MPI_REQUEST_NULL
+        allocate (self%flight(k)%column(max(1, at*self%map%most_objects)))
+        allocate (self%flight(k)%sent(merge(max(1, self%n_lines*n(3)*self%map%batch), 1, p > 1)))
+      end do
       call self%planes%create(sphere)
     end associate
   end subroutine create
@@ -97,25 +120,29 @@ contains
     complex(real64), intent(in) :: waves(:, :)
     real(real64), intent(out) :: grid(:, :, :, :)
     complex(real64), allocatable, target :: plane(:, :)
-    type(round_t) :: round
-    integer :: first, z, field, o
-    do first = 1, (size(waves, 2) + 1)/2, self%map%batch
-      call self%map%start_round(first, (size(waves, 2) + 1)/2, round)
-      call self%scatter(waves, round)
-      call self%exchange(.true., round)
-      !$omp parallel private(plane, field, z)
-      allocate (plane(self%n(1), self%n(2)))
-      !$omp do
-      do o = 1, round%n
-        call self%plane_to_grid(o, round%n, plane)
-        z = round%z(round%first + o) - self%first_plane
-        field = 2*round%pair(round%b(round%first + o)) - 1
-        grid(:, :, z, field) = real(plane, real64)
-        if (field < size(waves, 2)) grid(:, :, z, field + 1) = aimag(plane)
-      end do
-      !$omp end do
-      deallocate (plane)
-      !$omp end parallel
+    type(flight_t), pointer :: flight
+    integer :: r, n, z, field, o
+    n = self%n_rounds(waves)
+    do r = 1 - self%ahead, n
+      if (r + self%ahead <= n) call self%send_to_planes(r + self%ahead, waves)
+      if (r < 1) cycle
+      call self%wait_for_planes(r, flight)
+      associate (round => flight%round)
+        !$omp parallel private(plane, field, z)
+        allocate (plane(self%n(1), self%n(2)))
+        !$omp do
+        do o = 1, round%n
+          call self%plane_to_grid(flight, o, plane)
+          z = round%z(round%first + o) - self%first_plane
+          field = 2*round%pair(round%b(round%first + o)) - 1
+          grid(:, :, z, field) = real(plane, real64)
+          if (field < size(waves, 2)) grid(:, :, z, field + 1) = aimag(plane)
+          call self%progress()
+        end do
+        !$omp end do
+        deallocate (plane)
+        !$omp end parallel
+      end associate
     end do
   end subroutine to_grid
 
@@ -125,29 +152,35 @@ contains
     real(real64), intent(in) :: grid(:, :, :, :)
     complex(real64), intent(out) :: waves(:, :)
     complex(real64), allocatable, target :: plane(:, :)
-    type(round_t) :: round
-    integer :: first, z, field, o
+    type(flight_t), pointer :: flight
+    integer :: r, n, z, field, o
     waves = 0.0_real64
-    do first = 1, (size(waves, 2) + 1)/2, self%map%batch
-      call self%map%start_round(first, (size(waves, 2) + 1)/2, round)
-      !$omp parallel private(plane, field, z)
-      allocate (plane(self%n(1), self%n(2)))
-      !$omp do
-      do o = 1, round%n
-        z = round%z(round%first + o) - self%first_plane
-        field = 2*round%pair(round%b(round%first + o)) - 1
-        if (field < size(waves, 2)) then
-          plane = cmplx(grid(:, :, z, field), grid(:, :, z, field + 1), real64)
-        else
-          plane = grid(:, :, z, field)
-        end if
-        call self%plane_to_waves(o, round%n, plane)
-      end do
-      !$omp end do
-      deallocate (plane)
-      !$omp end parallel
-      call self%exchange(.false., round)
-      call self%gather(waves, round)
+    n = self%n_rounds(waves)
+    do r = 1, n + self%ahead
+      if (r <= n) then
+        call self%start_round(r, waves, flight)
+        associate (round => flight%round)
+          !$omp parallel private(plane, field, z)
+          allocate (plane(self%n(1), self%n(2)))
+          !$omp do
+          do o = 1, round%n
+            z = round%z(round%first + o) - self%first_plane
+            field = 2*round%pair(round%b(round%first + o)) - 1
+            if (field < size(waves, 2)) then
+              plane = cmplx(grid(:, :, z, field), grid(:, :, z, field + 1), real64)
+            else
+              plane = grid(:, :, z, field)
+            end if
+            call self%plane_to_waves(flight, o, plane)
+            call self%progress()
+          end do
+          !$omp end do
+          deallocate (plane)
+          !$omp end parallel
+        end associate
+        call self%send_to_waves(r)
+      end if
+      if (r > self%ahead) call self%wait_for_waves(r - self%ahead, waves)
     end do
   end subroutine to_waves
 
@@ -161,29 +194,33 @@ contains
     complex(real64), intent(inout) :: kept(:, :, :)
     complex(real64), allocatable, target :: plane(:, :)
     real(real64), allocatable :: here(:, :, :)
-    type(round_t) :: round
-    integer :: first, o, k, at
+    type(flight_t), pointer :: flight
+    integer :: r, n, o, k, at
+    n = self%n_rounds(states)
     allocate (here(self%n(1), self%n(2), size(self%map%held)), source=0.0_real64)
     at = 0
-    do first = 1, (size(states, 2) + 1)/2, self%map%batch
-      call self%map%start_round(first, (size(states, 2) + 1)/2, round)
-      call self%scatter(states, round)
-      call self%exchange(.true., round)
-      !$omp parallel private(plane, o)
-      allocate (plane(self%n(1), self%n(2)))
-      !$omp do
-      do k = 1, size(self%map%held)
-        do o = 1, round%n
-          if (round%z(round%first + o) /= self%map%held(k)) cycle
-          call self%plane_to_grid(o, round%n, plane)
-          here(:, :, k) = here(:, :, k) + weight*(real(plane, real64)**2 + aimag(plane)**2)
-          if (size(kept, 3) > 0) kept(:, :, at + o) = plane
+    do r = 1 - self%ahead, n
+      if (r + self%ahead <= n) call self%send_to_planes(r + self%ahead, states)
+      if (r < 1) cycle
+      call self%wait_for_planes(r, flight)
+      associate (round => flight%round)
+        !$omp parallel private(plane, o)
+        allocate (plane(self%n(1), self%n(2)))
+        !$omp do
+        do k = 1, size(self%map%held)
+          do o = 1, round%n
+            if (round%z(round%first + o) /= self%map%held(k)) cycle
+            call self%plane_to_grid(flight, o, plane)
+            here(:, :, k) = here(:, :, k) + weight*(real(plane, real64)**2 + aimag(plane)**2)
+            if (size(kept, 3) > 0) kept(:, :, at + o) = plane
+          end do
+          call self%progress()
         end do
-      end do
-      !$omp end do
-      deallocate (plane)
-      !$omp end parallel
-      at = at + round%n
+        !$omp end do
+        deallocate (plane)
+        !$omp end parallel
+        at = at + round%n
+      end associate
     end do
     if (self%map%is_mapped) then
       call self%sum_planes(here, density)
@@ -202,42 +239,48 @@ contains
     complex(real64), allocatable, target :: plane(:, :)
     real(real64), contiguous, pointer :: here(:, :, :)
     real(real64), allocatable, target :: received(:, :, :)
-    type(round_t) :: round
-    integer :: first, o, k, at
+    type(flight_t), pointer :: flight
+    logical :: is_kept
+    integer :: r, n, o, k, at
     here => potential
     if (self%map%is_mapped) then
       allocate (received(self%n(1), self%n(2), size(self%map%held)))
       call self%spread_planes(potential, received)
       here => received
     end if
+    is_kept = size(kept, 3) > 0
+    n = self%n_rounds(states)
     at = 0
-    do first = 1, (size(states, 2) + 1)/2, self%map%batch
-      call self%map%start_round(first, (size(states, 2) + 1)/2, round)
-      if (size(kept, 3) == 0) then
-        call self%scatter(states, round)
-        call self%exchange(.true., round)
+    do r = 1 - self%ahead, n + self%ahead
+      if (.not. is_kept .and. r + self%ahead <= n) call self%send_to_planes(r + self%ahead, states)
+      if (r >= 1 .and. r <= n) then
+        if (is_kept) call self%start_round(r, states, flight)
+        if (.not. is_kept) call self%wait_for_planes(r, flight)
+        associate (round => flight%round)
+          !$omp parallel private(plane, o)
+          allocate (plane(self%n(1), self%n(2)))
+          !$omp do
+          do k = 1, size(self%map%held)
+            do o = 1, round%n
+              if (round%z(round%first + o) /= self%map%held(k)) cycle
+              if (is_kept) then
+                plane = kept(:, :, at + o)*here(:, :, k)
+              else
+                call self%plane_to_grid(flight, o, plane)
+                plane = plane*here(:, :, k)
+              end if
+              call self%plane_to_waves(flight, o, plane)
+            end do
+            call self%progress()
+          end do
+          !$omp end do
+          deallocate (plane)
+          !$omp end parallel
+          at = at + round%n
+        end associate
+        call self%send_to_waves(r)
       end if
-      !$omp parallel private(plane, o)
-      allocate (plane(self%n(1), self%n(2)))
-      !$omp do
-      do k = 1, size(self%map%held)
-        do o = 1, round%n
-          if (round%z(round%first + o) /= self%map%held(k)) cycle
-          if (size(kept, 3) == 0) then
-            call self%plane_to_grid(o, round%n, plane)
-            plane = plane*here(:, :, k)
-          else
-            plane = kept(:, :, at + o)*here(:, :, k)
-          end if
-          call self%plane_to_waves(o, round%n, plane)
-        end do
-      end do
-      !$omp end do
-      deallocate (plane)
-      !$omp end parallel
-      call self%exchange(.false., round)
-      call self%gather(product, round)
-      at = at + round%n
+      if (r > self%ahead) call self%wait_for_waves(r - self%ahead, product)
     end do
   end subroutine apply_potential
 
@@ -324,143 +367,193 @@ contains
     traffic%bytes = traffic%bytes + item_bytes*(sum(int(counts, int64)) - counts(rank))
   end subroutine add_traffic
 
-  !> The pairs of a round as lines along z, transformed to the grid.
-  subroutine scatter(self, waves, round)
-    class(sphere_transform_t), target, intent(inout) :: self
+  !> Rounds that the pairs of these waves make.
+  pure integer function n_rounds(self, waves)
+    class(sphere_transform_t), intent(in) :: self
     complex(real64), intent(in) :: waves(:, :)
-    type(round_t), intent(in) :: round
-    integer :: b, s, field
-    associate (mine => self%lines(self%comm%rank))
-      !$omp parallel do collapse(2) private(field)
-      do b = 1, round%n_pairs
-        do s = 1, mine%n_sticks
-          field = 2*round%pair(b) - 1
-          call mine%scatter(s, waves(:, field:min(field + 1, size(waves, 2))), self%line(:, :, b))
-        end do
-      end do
-    end associate
-    call transform_lines(self, backward, round%n_pairs)
-  end subroutine scatter
+    n_rounds = ((size(waves, 2) + 1)/2 + self%map%batch - 1)/self%map%batch
+  end function n_rounds
 
-  !> Add lines along z, transformed to waves, to the pairs of a round.
-  subroutine gather(self, waves, round)
+  !> Give round r of the pairs of these waves its place.
+  subroutine start_round(self, r, waves, flight)
     class(sphere_transform_t), target, intent(inout) :: self
-    complex(real64), intent(inout) :: waves(:, :)
-    type(round_t), intent(in) :: round
-    integer :: b, s, field
-    call transform_lines(self, forward, round%n_pairs)
-    associate (mine => self%lines(self%comm%rank))
-      !$omp parallel do collapse(2) private(field)
-      do b = 1, round%n_pairs
-        do s = 1, mine%n_sticks
-          field = 2*round%pair(b) - 1
-          call mine%gather(s, self%line(:, :, b), waves(:, field:min(field + 1, size(waves, 2))))
-        end do
-      end do
+    integer, intent(in) :: r
+    complex(real64), intent(in) :: waves(:, :)
+    type(flight_t), pointer, intent(out) :: flight
+    flight => self%flight(mod(r, size(self%flight)))
+    call self%map%start_round(1 + (r - 1)*self%map%batch, (size(waves, 2) + 1)/2, flight%round)
+    associate (p => self%comm%n_ranks, round => flight%round)
+      flight%out = self%n_lines*(round%start(1:) - round%start(:p - 1))
+      flight%start_out = self%n_lines*round%start(:p - 1)
+      flight%into = (self%line_start(1:) - self%line_start(:p - 1))*round%n
+      flight%start_into = self%line_start(:p - 1)*round%n
     end associate
-  end subroutine gather
+  end subroutine start_round
 
-  !> Lines along z, in place.
-  subroutine transform_lines(self, way, n_pairs)
+  !> Start round r: its pairs as lines along z, transformed to the grid, leave for the ranks that have their planes.
+  subroutine send_to_planes(self, r, waves)
     class(sphere_transform_t), target, intent(inout) :: self
-    integer, intent(in) :: way, n_pairs
-    complex(real64), pointer, contiguous :: line(:, :)
-    integer :: first, n_all
-    n_all = self%n_lines*n_pairs
-    call c_f_pointer(c_loc(self%line), line, [self%n(3), n_all])
-    !$omp parallel do
-    do first = 0, n_all - 1, lines_a_turn
-      call self%planes%along_z(way, first, min(lines_a_turn, n_all - first), line)
-    end do
-  end subroutine transform_lines
-
-  !> Bring lines into planes, or back.
-  subroutine exchange(self, to_planes, round)
-    class(sphere_transform_t), intent(inout) :: self
-    logical, intent(in) :: to_planes
-    type(round_t), intent(in) :: round
-    integer, allocatable :: lines_out(:), lines_in(:), start_out(:), start_in(:)
-    integer :: p
-    p = self%comm%n_ranks
-    if (p == 1) then
-      call copy(self, to_planes, round, self%column)
+    integer, intent(in) :: r
+    complex(real64), intent(in) :: waves(:, :)
+    type(flight_t), pointer :: flight
+    call self%start_round(r, waves, flight)
+    if (self%ahead == 0) then
+      call scatter(self, waves, flight%round, flight%column)
       return
     end if
-    ! To rank r go our lines in its planes; from it come its lines in ours.
-    lines_out = self%n_lines*(round%start(1:) - round%start(:p - 1))
-    start_out = self%n_lines*round%start(:p - 1)
-    lines_in = (self%line_start(1:) - self%line_start(:p - 1))*round%n
-    start_in = self%line_start(:p - 1)*round%n
-    if (to_planes) then
-      call copy(self, to_planes, round, self%sent)
-      call MPI_Alltoallv(self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, &
-                         self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, self%comm%handle)
-      call add_traffic(self%transposes, lines_out, 16, self%comm%rank)
-    else
-      call MPI_Alltoallv(self%column, lines_in, start_in, MPI_DOUBLE_COMPLEX, &
-                         self%sent, lines_out, start_out, MPI_DOUBLE_COMPLEX, self%comm%handle)
-      call add_traffic(self%transposes, lines_in, 16, self%comm%rank)
-      call copy(self, to_planes, round, self%sent)
-    end if
-  end subroutine exchange
+    call scatter(self, waves, flight%round, flight%sent)
+    call MPI_Ialltoallv(flight%sent, flight%out, flight%start_out, MPI_DOUBLE_COMPLEX, &
+                        flight%column, flight%into, flight%start_into, MPI_DOUBLE_COMPLEX, self%comm%handle, &
+                        self%request(mod(r, size(self%flight))))
+    call add_traffic(self%transposes, flight%out, 16, self%comm%rank)
+  end subroutine send_to_planes
 
-  !> Lines along z into the order in which they travel, or back: all lines of a rank in a plane of a pair follow each
-  !> other.
-  subroutine copy(self, to_planes, round, travelling)
+  !> Wait for what `send_to_planes` of round r has sent.
+  subroutine wait_for_planes(self, r, flight)
+    class(sphere_transform_t), target, intent(inout) :: self
+    integer, intent(in) :: r
+    type(flight_t), pointer, intent(out) :: flight
+    flight => self%flight(mod(r, size(self%flight)))
+    if (self%ahead > 0) call MPI_Wait(self%request(mod(r, size(self%flight))), MPI_STATUS_IGNORE)
+  end subroutine wait_for_planes
+
+  !> The planes of round r as lines along z leave for the ranks that have their waves.
+  subroutine send_to_waves(self, r)
+    class(sphere_transform_t), target, intent(inout) :: self
+    integer, intent(in) :: r
+    if (self%ahead == 0) return
+    associate (flight => self%flight(mod(r, size(self%flight))))
+      call MPI_Ialltoallv(flight%column, flight%into, flight%start_into, MPI_DOUBLE_COMPLEX, &
+                          flight%sent, flight%out, flight%start_out, MPI_DOUBLE_COMPLEX, self%comm%handle, &
+                          self%request(mod(r, size(self%flight))))
+      call add_traffic(self%transposes, flight%into, 16, self%comm%rank)
+    end associate
+  end subroutine send_to_waves
+
+  !> Wait for what `send_to_waves` of round r has sent, and add it to `waves`.
+  subroutine wait_for_waves(self, r, waves)
+    class(sphere_transform_t), target, intent(inout) :: self
+    integer, intent(in) :: r
+    complex(real64), intent(inout) :: waves(:, :)
+    associate (flight => self%flight(mod(r, size(self%flight))))
+      if (self%ahead == 0) then
+        call gather(self, flight%round, flight%column, waves)
+      else
+        call MPI_Wait(self%request(mod(r, size(self%flight))), MPI_STATUS_IGNORE)
+        call gather(self, flight%round, flight%sent, waves)
+      end if
+    end associate
+  end subroutine wait_for_waves
+
+  !> Let messages under way go on, which they do within calls of the library alone. For all threads of a team to call.
+  subroutine progress(self)
     class(sphere_transform_t), intent(inout) :: self
-    logical, intent(in) :: to_planes
+    logical :: are_done
+    if (self%ahead == 0) return
+    if (omp_get_thread_num() == 0) call MPI_Testall(size(self%request), self%request, are_done, MPI_STATUSES_IGNORE)
+  end subroutine progress
+
+  !> Waves of a round to lines, a few at a time while they lie in the cache, and these into the order in which they
+  !> travel: all lines of a rank in a plane of a pair follow each other.
+  subroutine scatter(self, waves, round, travelling)
+    class(sphere_transform_t), intent(in) :: self
+    complex(real64), intent(in) :: waves(:, :)
     type(round_t), intent(in) :: round
     complex(real64), intent(inout) :: travelling(:)
-    integer, parameter :: block = 16
-    integer :: b, z, at, first, last, l
-    !$omp parallel do collapse(2) private(z, at, last, l)
-    do b = 1, round%n_pairs
-      do first = 1, self%n_lines, block
-        last = min(first + block - 1, self%n_lines)
-        do z = 1, self%n(3)
-          at = self%n_lines*(round%place(z, b) - 1)
-          do l = first, last
-            if (to_planes) then
-              travelling(at + l) = self%line(z, l, b)
-            else
-              self%line(z, l, b) = travelling(at + l)
-            end if
+    complex(real64), allocatable, target :: line(:, :)
+    integer :: b, first, last, s, field, z, lower, upper, at
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel private(line, last, s, field, z, lower, upper, at)
+      allocate (line(self%n(3), 2*sticks_a_turn))
+      !$omp do collapse(2)
+      do b = 1, round%n_pairs
+        do first = 1, mine%n_sticks, sticks_a_turn
+          last = min(first + sticks_a_turn - 1, mine%n_sticks)
+          lower = mine%line_of(first)
+          upper = mine%mirror_of(last)
+          field = 2*round%pair(b) - 1
+          do s = first, last
+            call mine%scatter(s, waves(:, field:min(field + 1, size(waves, 2))), line, lower - 1)
+          end do
+          call self%planes%along_z(backward, 0, upper - lower + 1, line)
+          do z = 1, self%n(3)
+            at = self%n_lines*(round%place(z, b) - 1)
+            travelling(at + lower:at + upper) = line(z, :upper - lower + 1)
           end do
         end do
       end do
-    end do
-  end subroutine copy
+      !$omp end do
+      deallocate (line)
+      !$omp end parallel
+    end associate
+  end subroutine scatter
 
-  !> Object o of the n that are here, from lines to grid points.
-  subroutine plane_to_grid(self, o, n, plane)
+  !> The way of `scatter` back; adds to `waves`.
+  subroutine gather(self, round, travelling, waves)
     class(sphere_transform_t), intent(in) :: self
-    integer, intent(in) :: o, n
+    type(round_t), intent(in) :: round
+    complex(real64), intent(in) :: travelling(:)
+    complex(real64), intent(inout) :: waves(:, :)
+    complex(real64), allocatable, target :: line(:, :)
+    integer :: b, first, last, s, field, z, lower, upper, at
+    associate (mine => self%lines(self%comm%rank))
+      !$omp parallel private(line, last, s, field, z, lower, upper, at)
+      allocate (line(self%n(3), 2*sticks_a_turn))
+      !$omp do collapse(2)
+      do b = 1, round%n_pairs
+        do first = 1, mine%n_sticks, sticks_a_turn
+          last = min(first + sticks_a_turn - 1, mine%n_sticks)
+          lower = mine%line_of(first)
+          upper = mine%mirror_of(last)
+          do z = 1, self%n(3)
+            at = self%n_lines*(round%place(z, b) - 1)
+            line(z, :upper - lower + 1) = travelling(at + lower:at + upper)
+          end do
+          call self%planes%along_z(forward, 0, upper - lower + 1, line)
+          field = 2*round%pair(b) - 1
+          do s = first, last
+            call mine%gather(s, line, waves(:, field:min(field + 1, size(waves, 2))), lower - 1)
+          end do
+        end do
+      end do
+      !$omp end do
+      deallocate (line)
+      !$omp end parallel
+    end associate
+  end subroutine gather
+
+  !> Object o of the round, of those that are here, from lines to grid points.
+  subroutine plane_to_grid(self, flight, o, plane)
+    class(sphere_transform_t), intent(in) :: self
+    type(flight_t), intent(in) :: flight
+    integer, intent(in) :: o
     complex(real64), target, contiguous, intent(out) :: plane(:, :)
     integer :: r, l, at
     plane = 0.0_real64
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, o, n)
+      at = self%place_of(r, o, flight%round%n)
       associate (lines => self%lines(r))
         do l = 1, lines%n_lines
-          plane(lines%x(l), lines%y(l)) = self%column(at + l)
+          plane(lines%x(l), lines%y(l)) = flight%column(at + l)
         end do
       end associate
     end do
     call self%planes%to_grid(plane)
   end subroutine plane_to_grid
 
-  !> Object o of the n that are here, from grid points to lines. Overwrites `plane`.
-  subroutine plane_to_waves(self, o, n, plane)
-    class(sphere_transform_t), intent(inout) :: self
-    integer, intent(in) :: o, n
+  !> Object o of the round, of those that are here, from grid points to lines. Overwrites `plane`.
+  subroutine plane_to_waves(self, flight, o, plane)
+    class(sphere_transform_t), intent(in) :: self
+    type(flight_t), intent(inout) :: flight
+    integer, intent(in) :: o
     complex(real64), target, contiguous, intent(inout) :: plane(:, :)
     integer :: r, l, at
     call self%planes%to_waves(plane)
     do r = 0, self%comm%n_ranks - 1
-      at = self%place_of(r, o, n)
+      at = self%place_of(r, o, flight%round%n)
       associate (lines => self%lines(r))
         do l = 1, lines%n_lines
-          self%column(at + l) = plane(lines%x(l), lines%y(l))
+          flight%column(at + l) = plane(lines%x(l), lines%y(l))
         end do
       end associate
     end do

@@ -14,7 +14,7 @@ module state_products
             orthonormalise, symmetric, most_cycles, singular
 
   !> Rows of coefficients and columns that a thread takes at a time.
-  integer, parameter :: row_block = 1536, column_block = 48
+  integer, parameter :: row_block = 1536, column_block = 48, symmetric_block = 24
   !> Newton-Schulz cycles before a matrix counts as singular.
   integer, parameter :: most_cycles = 80
   character(len=*), parameter :: singular = "states have become linearly dependent (no inverse square root of their "// &
@@ -40,40 +40,52 @@ module state_products
 
 contains
 
-  !> <a|b> over the whole sphere and all ranks: `s` (columns of a, columns of b).
-  subroutine overlap(sphere, comm, a, b, s)
+  !> <a|b> over the whole sphere and all ranks: `s` (columns of a, columns of b). `is_symmetric`: that matrix is, but for
+  !> rounding, so that half of it is computed.
+  subroutine overlap(sphere, comm, a, b, s, is_symmetric)
     type(sphere_t), intent(in) :: sphere
     type(communicator_t), intent(in) :: comm
     complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
     real(real64), intent(out) :: s(:, :)
-    call overlap_here(a, b, sphere%zero, s)
+    logical, intent(in) :: is_symmetric
+    call overlap_here(a, b, sphere%zero, s, is_symmetric)
     call sum_matrix(comm, s)
   end subroutine overlap
 
   !> What the rows held here (half of the sphere) add to <a|b>. `zero`: row of G = 0, 0 where there is none.
-  subroutine overlap_here(a, b, zero, s)
+  subroutine overlap_here(a, b, zero, s, is_symmetric)
     complex(real64), contiguous, target, intent(in) :: a(:, :), b(:, :)
     integer, intent(in) :: zero
     real(real64), intent(out) :: s(:, :)
+    logical, intent(in) :: is_symmetric
     real(real64), allocatable :: part(:, :)
     integer(c_long) :: n, m
-    integer :: first, last, k
+    integer :: first, last, rows, width, k
 
     s = 0.0_real64
     n = 2*size(a, 1)
     m = size(a, 2)
     if (n == 0 .or. size(s) == 0) return
-    !$omp parallel do private(last, part, k)
-    do first = 1, size(b, 2), column_block
-      last = min(first + column_block - 1, size(b, 2))
-      part = s(:, first:last)
-      call product_overlap(n, m, int(last - first + 1, c_long), c_loc(a), n, c_loc(b(1, first)), n, part, m)
-      s(:, first:last) = 2.0_real64*part
+    ! Of a symmetric matrix each block of columns takes the rows down to its own last one.
+    width = merge(symmetric_block, column_block, is_symmetric)
+    !$omp parallel do private(last, rows, part, k) schedule(dynamic)
+    do first = 1, size(b, 2), width
+      last = min(first + width - 1, size(b, 2))
+      rows = merge(last, int(m), is_symmetric)
+      allocate (part(rows, last - first + 1), source=0.0_real64)
+      call product_overlap(n, int(rows, c_long), int(last - first + 1, c_long), c_loc(a), n, c_loc(b(1, first)), n, part, &
+                           int(rows, c_long))
+      s(:rows, first:last) = 2.0_real64*part
+      deallocate (part)
       if (zero > 0) then
         do k = first, last
-          s(:, k) = s(:, k) - real(a(zero, :), real64)*real(b(zero, k), real64)
+          s(:rows, k) = s(:rows, k) - real(a(zero, :rows), real64)*real(b(zero, k), real64)
         end do
       end if
+    end do
+    if (.not. is_symmetric) return
+    do k = 1, size(s, 2)
+      s(k + 1:, k) = s(k, k + 1:)
     end do
   end subroutine overlap_here
 
@@ -191,7 +203,7 @@ contains
     real(real64), allocatable :: s(:, :), inverse(:, :)
     allocate (s(size(states, 2), size(states, 2)), inverse(size(states, 2), size(states, 2)))
     allocate (old, source=states)
-    call overlap(sphere, comm, old, old, s)
+    call overlap(sphere, comm, old, old, s, .true.)
     call inverse_square_root(s, inverse, error)
     if (allocated(error)) return
     states = 0.0_real64

@@ -20,7 +20,8 @@ module stick_lines
     !> Place of each line in a plane.
     integer, allocatable :: x(:), y(:)
     !> Of each stick: its line, the line of its mirror image, range of kz, its first wave.
-    integer, allocatable, private :: line_of(:), mirror_of(:), lower(:), upper(:), first_wave(:)
+    integer, allocatable :: line_of(:), mirror_of(:)
+    integer, allocatable, private :: lower(:), upper(:), first_wave(:)
     integer, private :: n_z = 0
     real(real64), private :: half = 0.0_real64
   contains
@@ -86,39 +87,47 @@ contains
     self%y = self%y(:n)
   end subroutine create_lines
 
-  !> Waves of one field or two (waves, fields) on the lines (n_z, n_lines) of stick s.
-  pure subroutine scatter(self, s, waves, line)
+  !> Waves of one field or two (waves, fields) on the lines (n_z, lines) of stick s. `skipped`: lines before these.
+  pure subroutine scatter(self, s, waves, line, skipped)
     class(stick_lines_t), intent(in) :: self
     integer, intent(in) :: s
     complex(real64), intent(in) :: waves(:, :)
     complex(real64), intent(inout) :: line(:, :)
+    integer, intent(in), optional :: skipped
     complex(real64), parameter :: i = (0.0_real64, 1.0_real64)
     complex(real64) :: a, c
-    integer :: k, wave
-    line(:, self%line_of(s)) = 0.0_real64
-    line(:, self%mirror_of(s)) = 0.0_real64
+    integer :: k, wave, before, here, mirror
+    before = 0
+    if (present(skipped)) before = skipped
+    here = self%line_of(s) - before
+    mirror = self%mirror_of(s) - before
+    line(:, here) = 0.0_real64
+    line(:, mirror) = 0.0_real64
     c = 0.0_real64
     do k = self%lower(s), self%upper(s)
       wave = self%first_wave(s) + k - self%lower(s)
       a = waves(wave, 1)
       if (size(waves, 2) > 1) c = waves(wave, 2)
-      line(modulo(k, self%n_z) + 1, self%line_of(s)) = a + i*c
-      line(modulo(-k, self%n_z) + 1, self%mirror_of(s)) = conjg(a) + i*conjg(c)
+      line(modulo(k, self%n_z) + 1, here) = a + i*c
+      line(modulo(-k, self%n_z) + 1, mirror) = conjg(a) + i*conjg(c)
     end do
   end subroutine scatter
 
-  !> Add the lines of stick s to waves of one field or two, over the number of grid points.
-  pure subroutine gather(self, s, line, waves)
+  !> Add the lines of stick s to waves of one field or two, over the number of grid points. `skipped`: as of `scatter`.
+  pure subroutine gather(self, s, line, waves, skipped)
     class(stick_lines_t), intent(in) :: self
     integer, intent(in) :: s
     complex(real64), intent(in) :: line(:, :)
     complex(real64), intent(inout) :: waves(:, :)
+    integer, intent(in), optional :: skipped
     complex(real64) :: here, mirror
-    integer :: k, wave
+    integer :: k, wave, before
+    before = 0
+    if (present(skipped)) before = skipped
     do k = self%lower(s), self%upper(s)
       wave = self%first_wave(s) + k - self%lower(s)
-      here = self%half*line(modulo(k, self%n_z) + 1, self%line_of(s))
-      mirror = self%half*conjg(line(modulo(-k, self%n_z) + 1, self%mirror_of(s)))
+      here = self%half*line(modulo(k, self%n_z) + 1, self%line_of(s) - before)
+      mirror = self%half*conjg(line(modulo(-k, self%n_z) + 1, self%mirror_of(s) - before))
       waves(wave, 1) = waves(wave, 1) + here + mirror
       here = here - mirror
       if (size(waves, 2) > 1) waves(wave, 2) = waves(wave, 2) + cmplx(aimag(here), -real(here), real64)

@@ -3,6 +3,8 @@
 If the engine was not built these tests fail, on purpose: the build always makes it.
 """
 
+import re
+import subprocess
 from pathlib import Path
 
 import h5py
@@ -26,6 +28,7 @@ from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate import chromamd
 from chromabuild.simulate.energy_log import EnergyLog
+from chromabuild.simulate.executable import executable
 from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import Task, run_phases
 
@@ -39,6 +42,16 @@ def test_every_term_against_openmm(systems, tmp_path, name, precision, energy_to
     system = systems[name]
     assert_agree(chromamd_energy(system, tmp_path, precision, OPTIONS), reference_energy(system, OPTIONS),
                  energy_tolerance, force_tolerance)
+
+
+def test_the_kernels_in_use_are_named(systems, tmp_path):
+    """By `version` and in the log: the widest set that is compiled and that the processor has."""
+    simulate(tmp_path, "run", 1, "mixed", start(systems["water"], tmp_path, 1), 1, 1)
+    said = subprocess.run([executable("mixed"), "version"], capture_output=True, text=True, check=True).stdout
+    named = re.search(r"\(mixed precision, (AVX-512|AVX2|baseline)\)", said)[1]
+    flags = Path("/proc/cpuinfo").read_text().split()
+    assert {"AVX-512": "avx512bw", "AVX2": "avx2"}.get(named, "sse2") in flags
+    assert f"chromamd, mixed precision, {named}: " in (tmp_path / "run.log").read_text()
 
 
 def test_switching_function_against_openmm(systems, tmp_path):

@@ -24,7 +24,8 @@ def test_transforms_of_a_sphere(qm_driver, ranks):
     roundings a pass."""
     found = {name: float(value) for name, value in (
         line.split() for line in run_driver(qm_driver, "transforms", ranks=ranks).splitlines())}
-    assert set(found) == {"round_trip", "direct_sum", "electrons", "squares", "potential", "density", "orthonormal"}
+    assert set(found) == {"round_trip", "direct_sum", "electrons", "squares", "potential", "density", "orthonormal",
+                          "symmetric"}
     assert max(found.values()) < 1e-12
     assert found["round_trip"] < 1e-13
 

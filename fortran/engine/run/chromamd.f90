@@ -15,7 +15,7 @@ program chromamd
   use pme_ranks, only: end_pme_service, serve_pme
   use base_stop_signal, only: catch_stop_signals
   use base_text, only: edit_distance, listed, to_text
-  use kernel_dispatch, only: check_processor
+  use kernel_dispatch, only: check_processor, chosen_set
   use verify_files, only: state_of
   use program_version, only: version
   implicit none
@@ -31,7 +31,7 @@ program chromamd
   path = argument(2)
   select case (command)
   case ("version", "--version")
-    write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision)"
+    write (output_unit, "(a)") "chromamd "//version//" ("//precision_name//" precision, "//chosen_set()//")"
   case ("help", "--help", "")
     if (path == "") write (output_unit, "(a,/)") &
       "# usage: chromamd setup|run|energy|merge FILE, chromamd import FILE, chromamd check FILE ..., "// &

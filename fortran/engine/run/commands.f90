@@ -3,6 +3,7 @@ module commands
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
   use atom_ranges, only: atom_ranges_t
+  use kernel_dispatch, only: chosen_set
   use pair_precision, only: precision_name
   use replica_exchange, only: replica_exchange_t
   use comm_communicator, only: communicator_t
@@ -144,7 +145,7 @@ contains
       write (line, "(3(f0.3,1x))") sim%grid%shape%tilt(sim%grid%box)
       extent = extent//"triclinic with b_x, c_x, c_y "//trim(line)//", "
     end if
-    call log%note("chromamd, "//precision_name//" precision: "//to_text(sim%topology%n_atoms)//extent// &
+    call log%note("chromamd, "//precision_name//" precision, "//chosen_set()//": "//to_text(sim%topology%n_atoms)//extent// &
                   to_text(sim%grid%dims(1))//" x "//to_text(sim%grid%dims(2))//" x "// &
                   to_text(sim%grid%dims(3))//" domains")
     if (settings%energy%ewald_charges .and. .not. settings%has_material()) then

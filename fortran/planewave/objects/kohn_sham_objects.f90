@@ -188,11 +188,14 @@ contains
     force = self%ewald_force + reshape(sums, shape(force))
   end subroutine forces
 
-  subroutine overlap(self, a, b, s)
+  subroutine overlap(self, a, b, s, is_symmetric)
     class(kohn_sham_objects_t), intent(inout) :: self
     complex(real64), contiguous, intent(in) :: a(:, :), b(:, :)
     real(real64), intent(out) :: s(:, :)
+    logical, intent(in) :: is_symmetric
     complex(real64) :: none(0)
+    ! Both halves come from the same messages.
+    associate (unused => is_symmetric); end associate
     call self%pairs%round(round_kind_t(sends_b=.true., spreads=.false., applies=.false., is_symmetric=.false.), &
                           a(:, 1), b(:, 1), none)
     call self%pairs%ortho%whole(s)

@@ -382,14 +382,14 @@ contains
     do first = 1, size(calc%m, 2), columns_a_turn
       last = min(first + columns_a_turn - 1, size(calc%m, 2))
       associate (from => merge(n, 0, calc%n_two > 0))
-        call overlap_here(calc%a(:, :n), b(:, from + first:from + last), calc%zero, calc%m(:, first:last))
+        call overlap_here(calc%a(:, :n), b(:, from + first:from + last), calc%zero, calc%m(:, first:last), .false.)
       end associate
       call self%poll()
     end do
     if (self%kind%sends_b .and. calc%n_two > 0) then
       do first = 1, n, columns_a_turn
         last = min(first + columns_a_turn - 1, n)
-        call overlap_here(calc%a(:, n + 1:), b(:, first:last), calc%zero, calc%back(:, first:last))
+        call overlap_here(calc%a(:, n + 1:), b(:, first:last), calc%zero, calc%back(:, first:last), .false.)
         call self%poll()
       end do
     end if

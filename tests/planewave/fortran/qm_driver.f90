@@ -36,13 +36,13 @@ program qm_driver
 contains
 
   subroutine check_transforms()
-    integer, parameter :: n_states = 5
+    integer, parameter :: n_states = 53
     real(real64), parameter :: box(3) = [7.0_real64, 8.5_real64, 9.0_real64]
     type(sphere_t) :: waves, dense
     type(sphere_transform_t) :: states_plan, dense_plan
     type(error_t), allocatable :: error
     complex(real64), allocatable :: c(:, :), back(:, :), kept(:, :, :), none(:, :, :), field(:, :), again(:, :)
-    real(real64), allocatable :: grid(:, :, :, :), density(:, :, :, :), one(:, :, :), unit(:, :)
+    real(real64), allocatable :: grid(:, :, :, :), density(:, :, :, :), one(:, :, :), unit(:, :), whole(:, :)
     real(real64) :: worst, r(3), found(1), direct(1), sums(2)
     integer :: n(3), s, z
 
@@ -51,7 +51,8 @@ contains
     call dense%create(box, n, 40.0_real64, comm%n_ranks, comm%rank)
     call states_plan%create(waves, comm)
     call dense_plan%create(dense, comm)
-    allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), unit(n_states, n_states))
+    allocate (c(waves%n_waves, n_states), back(waves%n_waves, n_states), &
+              unit(n_states, n_states), whole(n_states, n_states))
     call draw_states(waves, 1_int64, 1, c)
     call orthonormalise(waves, comm, c, error)
     allocate (grid(n(1), n(2), states_plan%n_planes, n_states), one(n(1), n(2), states_plan%n_planes), &
@@ -104,11 +105,19 @@ contains
     if (size(grid) > 0) worst = maxval(abs(grid - density))
     call say("density", comm%maximum(worst))
 
-    call overlap(waves, comm, c, c, unit)
+    call overlap(waves, comm, c, c, unit, .true.)
     do s = 1, n_states
       unit(s, s) = unit(s, s) - 1.0_real64
     end do
     call say("orthonormal", maxval(abs(unit)))
+
+    ! Half of a symmetric matrix is that of the whole one.
+    do s = 1, n_states
+      back(:, s) = waves%g2*c(:, s)
+    end do
+    call overlap(waves, comm, c, back, unit, .true.)
+    call overlap(waves, comm, c, back, whole, .false.)
+    call say("symmetric", maxval(abs(unit - whole))/maxval(abs(whole)))
   end subroutine check_transforms
 
   subroutine time_kernels()
@@ -139,7 +148,7 @@ contains
       ! The first pass warms up.
       if (k == 1) spent = 0.0_real64
       call cpu_time(start)
-      call overlap(waves, comm, c, back, s)
+      call overlap(waves, comm, c, back, s, .false.)
       call lap(start, spent(1))
       call add_rotated(c, s/norm2(s), back)
       call lap(start, spent(2))
