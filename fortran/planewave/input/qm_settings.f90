@@ -45,6 +45,8 @@ module qm_settings
     real(real64) :: cutoff = 70.0_real64
     integer :: n_states = 0, memory = 2048
     real(real64) :: occupation = 2.0_real64
+    !> Memory that a rank needs, about.
+    real(real64) :: bytes = 0.0_real64
     integer(int64) :: seed = 0
     type(spline_settings_t) :: splines
     !> Minimisation.
@@ -190,15 +192,15 @@ contains
   !> Refuse what needs more memory than this machine has.
   subroutine check_memory(control, settings, n_ranks, n_here, error)
     type(control_file_t), intent(in) :: control
-    type(qm_settings_t), intent(in) :: settings
+    type(qm_settings_t), intent(inout) :: settings
     integer, intent(in) :: n_ranks, n_here
     type(error_t), allocatable, intent(out) :: error
-    real(real64) :: rank, there
-    rank = bytes_of_rank(settings%cutoff, settings%system%box, settings%n_states, size(settings%system%pseudo), &
-                         settings%memory, settings%splines, n_ranks)
+    real(real64) :: there
+    settings%bytes = bytes_of_rank(settings%cutoff, settings%system%box, settings%n_states, size(settings%system%pseudo), &
+                                   settings%xc%uses_gradient(), settings%memory, settings%splines, n_ranks)
     there = min(node_memory(), n_here*process_memory())
-    if (n_here*rank <= there) return
-    call control%refuse("ELECTRONS", "cutoff", "needs about "//decimal_text(n_here*rank/1.0e9_real64, 1)// &
+    if (n_here*settings%bytes <= there) return
+    call control%refuse("ELECTRONS", "cutoff", "needs about "//decimal_text(n_here*settings%bytes/1.0e9_real64, 1)// &
                         " GB of memory in this box with "//to_text(settings%n_states)//" states, and there are "// &
                         decimal_text(there/1.0e9_real64, 1)//" GB; lower it or memory in [ELECTRONS], make the box smaller, "// &
                         "or spread ranks over more machines", error)
