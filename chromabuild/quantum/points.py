@@ -180,15 +180,17 @@ class PointRun:
 def nearest_first(position: np.ndarray, first: int) -> list[tuple[int, int]]:
     """An order of geometries (p, n, 3), and beside each the one before that it is nearest to (itself for the first).
 
-    After ``first``, each time the one comes that is nearest to any before: nothing but the geometries decides.
+    After ``first``, each time the one comes that is nearest to any before; of equals, beside the earliest. Nothing but
+    the geometries decides.
     """
-    apart = np.linalg.norm(position[:, None] - position, axis=(2, 3))
+    # Rounded, or the last bits would choose among equals.
+    apart = np.round(np.linalg.norm(position[:, None] - position, axis=(2, 3)), 6)
     order = [(first, first)]
     while len(order) < len(position):
         done = [k for k, _ in order]
         left = [k for k in range(len(position)) if k not in done]
-        row, column = np.unravel_index(apart[np.ix_(left, done)].argmin(), (len(left), len(done)))
-        order.append((left[row], done[column]))
+        row, column = np.unravel_index(apart[np.ix_(done, left)].argmin(), (len(done), len(left)))
+        order.append((left[column], done[row]))
     return order
 
 
