@@ -19,7 +19,6 @@ def checked(tmp_path, **sections) -> str:
     ({"OUTPUT": {"period": 2}}, "a section [DYNAMICS]"),
     ({"OUTPUT": {"xyzfile": "a"}}, "a section [DYNAMICS]"),
     ({"OUTPUT": {"restart_period": 2}, "DYNAMICS": {}}, "restartfile"),
-    ({"ELECTRONS": {"xc_cut": "STEP"}}, "functional = BLYP or functional = PBE"),
     ({"ELECTRONS": {"spline_order": 14}}, "local_sums = SPLINE or nonlocal_sums = SPLINE"),
     ({"ELECTRONS": {"spline_scale": 1.5}}, "local_sums = SPLINE or nonlocal_sums = SPLINE"),
     ({"PARALLEL": {"gexpandfact": 2}}, "layer = OBJECTS"),
@@ -42,7 +41,6 @@ def test_keys_without_effect(tmp_path, sections, lacking):
 
 @pytest.mark.parametrize("sections", [
     {"ELECTRONS": {"spline_order": 14, "nonlocal_sums": "SPLINE"}},
-    {"ELECTRONS": {"xc_cut": "STEP", "functional": "BLYP"}},
     {"PARALLEL": {"layer": "OBJECTS", "gexpandfact": 2}},
     {"DYNAMICS": {"state_energy": 1e-3, "state_period": 10, "chain_links": 3}},
     {"DYNAMICS": {"method": "NONORTHOGONAL", "overlap_tolerance": 0.1, "electron_mass": 300}},

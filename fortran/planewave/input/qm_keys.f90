@@ -35,8 +35,7 @@ module qm_keys
     key_t("ELECTRONS", "cutoff", is_real, "70.0", "Ry", "1.0 1.0e6", "largest kinetic energy of a plane wave of the states"), &
     key_t("ELECTRONS", "functional", is_choice, "BLYP", "", "PZ PW92 PADE BLYP PBE", "exchange and correlation"), &
     key_t("ELECTRONS", "xc_cut", is_choice, "SMOOTH", "", "SMOOTH STEP", &
-          "gradient terms fade out at low density, or are dropped at once where pw.x drops them", &
-          "functional=BLYP|functional=PBE"), &
+          "gradient terms fade out at low density, or are dropped at once where pw.x drops them"), &
     key_t("ELECTRONS", "memory", is_integer, "2048", "MB", "0 1e9", &
           "a rank may take to keep states on the grid; beyond, they are transformed twice"), &
     key_t("ELECTRONS", "local_sums", is_choice, "DIRECT", "", "DIRECT SPLINE", &

@@ -297,7 +297,7 @@ contains
     type(pseudopotential_t), allocatable :: pseudo(:)
     character(len=2), allocatable :: symbol(:)
     character(len=2) :: element
-    character(len=:), allocatable :: text, file
+    character(len=:), allocatable :: text, file, reason
     integer, allocatable :: entry(:)
     integer :: a, k, charge, status
 
@@ -320,22 +320,20 @@ contains
       read (text, *, iostat=status) element
       file = trim(adjustl(text(min(len(text) + 1, scan(text//" ", " ")):)))
       if (status /= 0 .or. file == "") then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is not an element and a file", error)
+        reason = "is not an element and a file; write for instance O O.blyp-mt.UPF"
+      else
+        reason = fault_of(control, element, symbol, pseudo%is_table)
+      end if
+      if (reason /= "") then
+        call control%refuse_numbered("INPUT", "upf", entry(k), reason, error)
         return
       end if
       a = findloc(symbol, element, dim=1)
-      if (a == 0) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is for "//trim(element)//", and there is no such atom in "// &
-                                     control%text("INPUT", "atomfile")//"; leave it out, or write the element as there", error)
-        return
-      else if (pseudo(a)%is_table) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is a second potential of "//trim(element)//"; leave one", error)
-        return
-      end if
       call read_upf(file, pseudo(a), error)
       if (allocated(error)) return
       if (pseudo(a)%element /= element) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element), error)
+        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element)// &
+                                     "; name one of "//trim(element), error)
         return
       end if
       if (pseudo(a)%functional /= settings%xc%family()) then
@@ -376,32 +374,44 @@ contains
     character(len=:), allocatable :: text, reason
     integer, allocatable :: entry(:)
     logical :: is_named(size(symbol))
-    integer :: a, k, charge, status
+    integer :: k, charge, status
     allocate (entry, source=control%entries("INPUT", "gth"))
     is_named = .false.
     do k = 1, size(entry)
       text = control%numbered("INPUT", "gth", entry(k))
       charge = 0
       read (text, *, iostat=status) element, charge
-      a = findloc(symbol, element, dim=1)
-      reason = ""
       if (status /= 0 .or. charge < 1 .or. n_words(text) /= 2) then
-        reason = "is not an element and a charge"
-      else if (a == 0) then
-        reason = "is for "//trim(element)//", and there is no such atom in "//control%text("INPUT", "atomfile")// &
-                 "; leave it out, or write the element as there"
-      else if (has_upf(a) .or. is_named(a)) then
-        reason = "is a second potential of "//trim(element)//"; leave one"
+        reason = "is not an element and a charge; write for instance Mg 10"
+      else
+        reason = fault_of(control, element, symbol, has_upf .or. is_named)
       end if
       if (reason /= "") then
         call control%refuse_numbered("INPUT", "gth", entry(k), reason, error)
         return
       end if
-      is_named(a) = .true.
+      is_named(findloc(symbol, element, dim=1)) = .true.
     end do
     if (control%given("INPUT", "gthfile") .and. all(has_upf)) call control%refuse("INPUT", "gthfile", &
       "is not needed: all elements have UPF files; leave it out", error)
   end subroutine check_gth
+
+  !> Why a potential cannot be that of an element, of which some have one; empty where it can.
+  pure function fault_of(control, element, symbol, has_one) result(reason)
+    type(control_file_t), intent(in) :: control
+    character(len=2), intent(in) :: element, symbol(:)
+    logical, intent(in) :: has_one(:)
+    character(len=:), allocatable :: reason
+    integer :: a
+    a = findloc(symbol, element, dim=1)
+    reason = ""
+    if (a == 0) then
+      reason = "is for "//trim(element)//", and there is no such atom in "//control%text("INPUT", "atomfile")// &
+               "; leave it out, or write the element as there"
+    else if (has_one(a)) then
+      reason = "is a second potential of "//trim(element)//"; leave one"
+    end if
+  end function fault_of
 
   !> Words of a text, with blanks or commas between them.
   pure integer function n_words(text)
@@ -427,7 +437,7 @@ contains
     n = nint(charge) - int(control%integer("SYSTEM", "charge"))
     if (n < 1) then
       call control%refuse("SYSTEM", "charge", "leaves "//to_text(n)//" electrons; the ions together have "// &
-                          to_text(nint(charge)), error)
+                          to_text(nint(charge))//", so make it less than that", error)
     else if (mod(n, 2) == 1 .and. n > 1) then
       call control%refuse("SYSTEM", "charge", "leaves an odd number of electrons, "//to_text(n)//", and states hold pairs; "// &
                           "change the charge by one, or add or remove a hydrogen", error)
