@@ -47,6 +47,7 @@ contains
     else
       call read_states(settings%states_in, ks, settings%system, states, error)
       if (allocated(error)) return
+      call log%say("# begins from the states of "//settings%states_in)
     end if
     ! At the Gamma point with norm-conserving potentials overlaps do not depend on where the ions are.
     call ks%orthonormalise(states, error)
