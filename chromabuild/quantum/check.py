@@ -12,10 +12,11 @@ from chromabuild.quantum.cluster import Cluster, refuse_overlaps
 from chromabuild.quantum.cluster_force_field import ClusterForceField
 from chromabuild.quantum.points import (
     Method,
+    PointRun,
     box_around,
-    compute,
+    compute_all,
     dispersion_of,
-    refuse_beyond_memory,
+    nearest_first,
     refuse_potentials,
 )
 from chromabuild.quantum.scan import Scan, along_axes
@@ -75,7 +76,7 @@ class Check:
 
 def run_check(topology: Topology, cluster: Cluster, scan: Scan, method: Method, folder: Path,
               progress: Progress = silent) -> Check:
-    """Compute all points of a scan; files of each in ``folder``.
+    """Compute all points of a scan, each from the states of its neighbour; files of each in ``folder``.
 
     Raises what chromaqm.run raises, with points that are done kept for the next time; before the first of them
     BadInputError for what would end a later one.
@@ -87,16 +88,20 @@ def run_check(topology: Topology, cluster: Cluster, scan: Scan, method: Method, 
     for value, place in zip(scan.value, position, strict=True):
         refuse_overlaps(cluster, place, f" at a {scan.coordinate} of {value:g}")
     refuse_potentials(method, elements)
-    refuse_beyond_memory(elements, box, cluster.total_charge, method.cutoff)
+    order = nearest_first(position[:, is_atom], scan.as_built)
+    runs: dict[int, PointRun] = {}
+    for k, neighbour in order:
+        is_neighbour = any(beside == k != one for one, beside in order)
+        runs[k] = PointRun(folder, f"point_{k:02d}", elements, position[k, is_atom], box, cluster.total_charge, method,
+                           runs.get(neighbour), is_neighbour)
+    runs[scan.as_built].refuse()
     if method.with_dispersion:
         dispersion_of(elements, position[0, is_atom], method.functional)
     field = ClusterForceField(topology, cluster)
     folder.mkdir(parents=True, exist_ok=True)
-    points = []
-    for k, value in enumerate(scan.value):
-        progress(f"{scan.coordinate} {value:.2f}, {k + 1} of {len(scan.value)}")
-        points.append(compute(folder, f"point_{k:02d}", elements, position[k, is_atom], box, cluster.total_charge,
-                              method))
+    compute_all(list(runs.values()), lambda done: progress(
+        f"{scan.coordinate} {scan.value[order[done][0]]:.2f}, {done + 1} of {len(order)}"))
+    points = [runs[k].point() for k in range(len(runs))]
     quantum = np.array([point.energy for point in points])
     classical = np.array([field.energy(place) for place in position])
     zero = len(quantum) - 1 if scan.coordinate == "distance" else None

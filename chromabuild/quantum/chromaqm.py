@@ -27,6 +27,14 @@ def executable() -> Path:
     return path
 
 
+def check(control: Path, ranks: int = 1) -> None:
+    """Raise the error with which a run on so many ranks would refuse its input; one process finds out."""
+    done = subprocess.run([str(executable()), "check", str(control), str(ranks)], capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise _error(done.returncode, done.stderr)
+
+
 def run(control: Path, ranks: int = 1, threads: int = 1, launcher: str = "auto",
         output: IO[str] | None = None) -> dict[str, Any]:
     """Run chromaqm on a control file and wait for it; its lines go to ``output`` (standard output).
@@ -38,11 +46,7 @@ def run(control: Path, ranks: int = 1, threads: int = 1, launcher: str = "auto",
     class that fits the program's exit code, with its own sentence; NotConvergedError when the minimum was not reached.
     """
     if ranks > 1:
-        # One process says what each rank would find out, before there are as many of them.
-        done = subprocess.run([str(executable()), "check", str(control), str(ranks)], capture_output=True, text=True,
-                              check=False)
-        if done.returncode != 0:
-            raise _error(done.returncode, done.stderr)
+        check(control, ranks)
     line = launched([str(executable()), "run", str(control)], ranks, threads, launcher, ("OMP_NUM_THREADS",))
     environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if ranks > (os.cpu_count() or 1):

@@ -203,9 +203,9 @@ contains
     integer, intent(in) :: number
     type(error_t), allocatable, intent(out) :: error
     integer(int64) :: whole
-    real(real64) :: real_value, smallest
+    real(real64) :: real_value, smallest, largest
     integer :: status, begin, length
-    character(len=:), allocatable :: say
+    character(len=:), allocatable :: say, range
 
     say = name//" = "//value
     if (value == "") then
@@ -219,11 +219,11 @@ contains
     else if (key%kind == is_integer) then
       status = verify(value, "+-0123456789")
       if (status == 0) read (value, *, iostat=status) whole
-      read (key%allowed, *) smallest
+      call key%range(smallest, largest, range)
       if (status /= 0) then
         call fail_at(self, number, "'"//say//"' is not a whole number", error)
-      else if (whole < smallest) then
-        call fail_at(self, number, "'"//say//"' must be at least "//trim(key%allowed), error)
+      else if (whole < smallest .or. whole > largest) then
+        call fail_at(self, number, "'"//say//"' must be "//range, error)
       end if
     else if (key%kind == is_reals) then
       begin = 1
@@ -240,12 +240,11 @@ contains
       character(len=*), intent(in) :: word
       status = verify(word, "+-0123456789.eEdD")
       if (status == 0) read (word, *, iostat=status) real_value
-      smallest = 0.0_real64
-      if (key%allowed /= "") read (key%allowed, *) smallest
+      call key%range(smallest, largest, range)
       if (status /= 0) then
         call fail_at(self, number, "'"//say//"' is not a number", error)
-      else if (.not. real_value >= smallest .or. real_value > 1.0e30_real64) then
-        call fail_at(self, number, "'"//say//"' must be a number of at least "//trim(key%allowed), error)
+      else if (.not. real_value >= smallest .or. real_value > min(largest, 1.0e30_real64)) then
+        call fail_at(self, number, "'"//say//"' must be a number, "//range, error)
       end if
     end subroutine check_real
   end subroutine check_value
@@ -297,14 +296,21 @@ contains
     given = self%line(position_of(self%key, section, name)) > 0
   end function given
 
-  !> Whether the file gives a key another value than its default, which the help writes down for all keys.
+  !> Whether the file gives a key another value than its default, which the help writes down for all keys; numbers are
+  !> the same however they are written.
   pure logical function differs(self, section, name)
     class(control_file_t), intent(in) :: self
     character(len=*), intent(in) :: section, name
-    integer :: k
+    real(real64) :: value, default
+    integer :: k, status
     k = position_of(self%key, section, name)
     differs = .false.
-    if (self%line(k) > 0) differs = upper_case(trim(self%value(k))) /= upper_case(trim(self%key(k)%default))
+    if (self%line(k) == 0) return
+    differs = upper_case(trim(self%value(k))) /= upper_case(trim(self%key(k)%default))
+    if (all(self%key(k)%kind /= [is_integer, is_real])) return
+    read (self%value(k), *, iostat=status) value
+    if (status == 0) read (self%key(k)%default, *, iostat=status) default
+    if (status == 0) differs = value < default .or. value > default
   end function differs
 
   !> The value of entry `number` of a key that ends with # in the table; its default when it is not given.

@@ -3,6 +3,7 @@ module base_control_help
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_error, only: error_t, exit_bad_input, fail
   use base_text, only: lower_case
+  use base_control_conditions, only: conditions_in_words
   use base_control_keys, only: closest, is_choice, key_t
   implicit none
   private
@@ -32,7 +33,7 @@ contains
         current = trim(keys(k)%section)
         write (output_unit, "(3a)") "[", current, "]"
       end if
-      note = trim(keys(k)%about)
+      note = trim(keys(k)%about)//conditions_in_words(keys(k))
       if (keys(k)%kind == is_choice .and. index(trim(keys(k)%allowed), " ") > 0) &
         note = note//" ("//trim(keys(k)%allowed)//")"
       if (keys(k)%unit /= "") note = note//" ["//trim(keys(k)%unit)//"]"

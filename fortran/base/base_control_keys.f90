@@ -1,5 +1,6 @@
 !> Keys of a control file: a table of them drives reading, checking, defaults and help.
 module base_control_keys
+  use base_kinds, only: real64
   use base_text, only: edit_distance, lower_case
   implicit none
   private
@@ -16,12 +17,32 @@ module base_control_keys
     !> Default as it would stand in the file; empty = none.
     character(len=12) :: default
     character(len=24) :: unit
-    !> Allowed words of a choice, separated by blanks; or the smallest allowed number.
+    !> Allowed words of a choice, separated by blanks; or the smallest allowed number, or that and the largest.
     character(len=100) :: allowed
     character(len=110) :: about
+    !> Without what the key has no effect, as base_control_conditions reads it; empty = it always has.
+    character(len=100) :: when = ""
+  contains
+    procedure :: range
   end type key_t
 
 contains
+
+  !> The smallest and the largest number that a key allows, and in words what a number must be.
+  pure subroutine range(self, smallest, largest, words)
+    class(key_t), intent(in) :: self
+    real(real64), intent(out) :: smallest, largest
+    character(len=:), allocatable, intent(out) :: words
+    integer :: gap
+    smallest = 0.0_real64
+    largest = huge(largest)
+    if (self%allowed /= "") read (self%allowed, *) smallest
+    gap = index(trim(self%allowed), " ")
+    words = "at least "//trim(self%allowed)
+    if (gap == 0) return
+    read (self%allowed(gap:), *) largest
+    words = "from "//self%allowed(:gap)//"to "//trim(self%allowed(gap + 1:))
+  end subroutine range
 
   !> Index of a key in the table, 0 = there is none.
   pure integer function position_of(keys, section, name)

@@ -38,9 +38,10 @@ def test_the_conserved_quantity_is_one_of_second_order(tmp_path, method, baths, 
     the sum of the energies of the water is not conserved."""
     spans = []
     steps, time_step = least
+    tolerance = {"overlap_tolerance": 1e-4} if method == "NONORTHOGONAL" else {}
     for more in (1, 2):
-        rows = dynamics(tmp_path, SMALL, method=method, nsteps=more * steps, timestep=time_step / more,
-                        overlap_tolerance=1e-4, **baths)
+        rows = dynamics(tmp_path, SMALL, method=method, nsteps=more * steps, timestep=time_step / more, **tolerance,
+                        **baths)
         assert len(rows) == more * steps + 1
         conserved = rows[:, 5]
         alone = rows[:, 2] + rows[:, 3] + rows[:, 4]
@@ -76,10 +77,10 @@ def test_free_and_constrained_states_carry_the_ions_alike(tmp_path):
     assert free[-1, 3] != constrained[-1, 3]
 
 
-@pytest.mark.parametrize(("method", "baths"), [("RATTLE", BATHS), ("NONORTHOGONAL", BATHS),
-                                               ("BORN_OPPENHEIMER", ION_BATH)])
-def test_a_restart_goes_on_bit_for_bit(tmp_path, method, baths):
-    keys = {"method": method, "overlap_tolerance": 1e-6, "nsteps": 4} | baths
+@pytest.mark.parametrize(("method", "more"), [
+    ("RATTLE", BATHS), ("NONORTHOGONAL", BATHS | {"overlap_tolerance": 1e-6}), ("BORN_OPPENHEIMER", ION_BATH)])
+def test_a_restart_goes_on_bit_for_bit(tmp_path, method, more):
+    keys = {"method": method, "nsteps": 4} | more
 
     def on_two_ranks(name, **sections):
         done = run(tmp_path, write_case(tmp_path, DIMER, name, **sections), 2)
@@ -157,23 +158,20 @@ def test_a_run_that_does_not_converge_says_how_far_it_came(tmp_path):
     (Case(WATER, 9, 40, "PZ"), {"INPUT": {"atomfile": "none.xyz"}}, ["none.xyz", "cannot be opened"]),
     (Case(WATER, 9, 40, "PZ"), {"SYSTEM": {"box": "a b c"}}, ["box", "one length or three"]),
     (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"cutof": 3}}, ["line", "'cutof'", "nearest is 'cutoff'"]),
-    (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"spline_order": 7}}, ["spline_order = 7", "even number from 4 to 24"]),
-    (Case(WATER, 9, 40, "PZ"), {"DYNAMICS": {"thermostat": "NOSE_HOOVER"}}, ["thermostat", "temperature above 0"]),
-    (Case(WATER, 9, 40, "PZ"), {"DYNAMICS": {"method": "BORN_OPPENHEIMER", "state_energy": 1e-3}}, ["state_energy"]),
-    (Case(WATER, 9, 40, "PZ"), {"INPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
-    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"restartfile": "a"}}, ["restartfile", "[DYNAMICS]"]),
-    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"xyzfile": "a"}}, ["xyzfile", "[DYNAMICS]"]),
-    (Case(WATER, 9, 40, "PZ"), {"OUTPUT": {"restart_period": 5}, "DYNAMICS": {}}, ["line", "restart_period = 5"]),
+    (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"local_sums": "SPLINE", "spline_order": 7}}, ["spline_order = 7 is odd"]),
+    (Case(WATER, 9, 40, "PZ"), {"ELECTRONS": {"spline_order": 26, "local_sums": "SPLINE"}}, ["must be from 4 to 24"]),
+    (Case(WATER, 9, 40, "PZ"), {"INPUT": {"restartfile": "a", "statesfile": "b"}, "DYNAMICS": {}},
+     ["statesfile = b has no effect beside restartfile", "leave one of them out"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"upf1": "O none.upf"}}, ["line 4", "upf1", "no such atom in case.xyz"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "O 6"}}, ["line 4", "gth1", "no such atom in case.xyz"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "H 1", "gth2": "H 1"}}, ["line 5", "second potential of H"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"INPUT": {"gth1": "H 1 2"}}, ["line 4", "not an element and a charge"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"SYSTEM": {"box": "6 7"}}, ["box = 6 7", "one length or three"]),
-    (Case(HYDROGEN, 6, 30, "PZ"), {"MINIMIZE": {"nsteps": 3000000000}}, ["nsteps", "at most 2147483647"]),
-    (Case(HYDROGEN, 6, 30, "PZ"), {"DYNAMICS": {"chain_links": 1000}}, ["chain_links", "at most 100"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"MINIMIZE": {"nsteps": 3000000000}}, ["nsteps", "from 0 to 1e9"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"DYNAMICS": {"chain_links": 1000}}, ["chain_links", "from 1 to 100"]),
     (Case(HYDROGEN, 6, 30, "PZ"), {"PARALLEL": {"layer": "OBJECTS", "numchunks": 1000000}}, ["numchunks", "waves"]),
-    (Case(HYDROGEN, 6, 1e9, "PZ"), {}, ["cutoff", "GB of memory", "lower it"]),
-    (Case(HYDROGEN, 6, 30, "PZ"), {"ELECTRONS": {"local_sums": "SPLINE", "spline_scale": 1e9}}, ["GB of memory"]),
+    (Case(HYDROGEN, 6, 1e5, "PZ"), {}, ["cutoff", "GB of memory", "lower it"]),
+    (Case(HYDROGEN, 6, 30, "PZ"), {"ELECTRONS": {"local_sums": "SPLINE", "spline_scale": 1e9}}, ["from 1.0 to 10.0"]),
 ])
 def test_bad_input_ends_in_a_sentence(tmp_path, case, sections, words):
     done = run(tmp_path, write_case(tmp_path, case, **sections))

@@ -11,7 +11,7 @@ from support.molecular_systems import make_solute
 from chromabuild.base.errors import BadInputError
 from chromabuild.pipeline.quantum_check import check_contact, refuse_torn_chains, system_of
 from chromabuild.quantum import chromaqm
-from chromabuild.quantum.points import Method, compute
+from chromabuild.quantum.points import Method, PointRun, compute_all
 
 FILES = Path(__file__).resolve().parents[2] / "docs/tutorials/files"
 WHOLE = (FILES / "magnesium_phosphate.pdb").read_text().splitlines(keepends=True)
@@ -89,11 +89,16 @@ def test_a_point_without_minimum_is_computed_again(tmp_path, monkeypatch, left):
         result.write_text('{"converged": true, "total": -1, "forces": [[0, 0, 0]]}')
 
     monkeypatch.setattr(chromaqm, "run", run)
-    task = (tmp_path, "point", ["H"], np.zeros((1, 3)), np.full(3, 8.0), 0, Method())
-    compute(*task)
+    point = PointRun(tmp_path, "point", ["H"], np.zeros((1, 3)), np.full(3, 8.0), 0, Method())
+
+    def energy() -> float:
+        compute_all([point], lambda _: None)
+        return point.point().energy
+
+    energy()
     result.write_text(left)
-    assert compute(*task).energy < -600 and len(runs) == 2
-    compute(*task)
+    assert energy() < -600 and len(runs) == 2
+    energy()
     assert len(runs) == 2
 
 

@@ -76,7 +76,8 @@ contains
                   to_text(k)//" of "//to_text(n)//" are expected, found '"//line//"'")
         exit
       else if (len_trim(word) > 2 .or. .not. all(abs(position(:, k)) < 1.0e6_real64)) then
-        call fail(error, exit_bad_input, path//", line "//to_text(k + 2)//": '"//line//"' is not an atom")
+        call fail(error, exit_bad_input, path//", line "//to_text(k + 2)//": '"//line//"' is not an atom; write an element "// &
+                  "and three coordinates below 1000000")
         exit
       end if
       element(k) = word(:2)

@@ -1,8 +1,8 @@
 !> The control file of chromaqm as typed values: read once, checked, and not looked up later.
 module qm_settings
+  use base_control_conditions, only: refuse_idle_keys
   use base_control_file, only: control_file_t
   use base_kinds, only: int64, real64
-  use base_control_keys, only: is_integer
   use base_machine_memory, only: node_memory, process_memory
   use base_error, only: error_t
   use base_text, only: decimal_text, to_text
@@ -45,6 +45,8 @@ module qm_settings
     real(real64) :: cutoff = 70.0_real64
     integer :: n_states = 0, memory = 2048
     real(real64) :: occupation = 2.0_real64
+    !> Memory that a rank needs, about.
+    real(real64) :: bytes = 0.0_real64
     integer(int64) :: seed = 0
     type(spline_settings_t) :: splines
     !> Minimisation.
@@ -53,7 +55,7 @@ module qm_settings
     real(real64) :: tolerance = 1.0e-10_real64
     logical :: wants_forces = .true.
     type(dynamics_settings_t) :: dynamics
-    character(len=:), allocatable :: result_file, restart_in, restart_out, xyz_file
+    character(len=:), allocatable :: result_file, restart_in, states_in, restart_out, xyz_file
     !> Whole states: which rank has which plane of which pair of them. Fine objects: how fine.
     type(state_planes_t) :: map
     logical :: is_fine = .false.
@@ -72,14 +74,11 @@ module qm_settings
   !> second energies are not converged. Both in 1/(width of that Gaussian).
   real(real64), parameter :: least_resolution = 1.0_real64, good_resolution = 3.0_real64
 
-  !> Edges (length_unit) and links of chains beyond are slips of the hand.
+  !> Edges (length_unit) beyond are slips of the hand.
   real(real64), parameter :: longest_edge = 1.0e6_real64
-  integer, parameter :: most_links = 100
 
   !> Numbers of methods of dynamics; the first one is RATTLE.
   integer, parameter :: nonorthogonal = 2, born_oppenheimer = 3
-  !> Beyond, splines are wider than the meshes that they are for.
-  integer, parameter :: highest_order = 24
 
 contains
 
@@ -90,12 +89,11 @@ contains
     integer, intent(in) :: n_ranks, n_here
     type(qm_settings_t), intent(out) :: settings
     type(error_t), allocatable, intent(out) :: error
-    character(len=*), parameter :: of_dynamics = "goes with dynamics; add a section [DYNAMICS], or leave it out"
     type(control_file_t) :: control
     real(real64) :: unit
 
     call control%read_with(keys, path, error)
-    if (.not. allocated(error)) call check_integers(control, error)
+    if (.not. allocated(error)) call refuse_idle_keys(control, error)
     if (.not. allocated(error)) call control%require("INPUT", "atomfile", error)
     if (.not. allocated(error)) call control%require("SYSTEM", "box", error)
     if (allocated(error)) return
@@ -113,6 +111,7 @@ contains
     settings%result_file = control%text("OUTPUT", "resultfile")
     settings%restart_out = control%text("OUTPUT", "restartfile")
     settings%restart_in = control%text("INPUT", "restartfile")
+    settings%states_in = control%text("INPUT", "statesfile")
     settings%xyz_file = control%text("OUTPUT", "xyzfile")
     associate (d => settings%dynamics)
       d%is_wanted = control%has_section("DYNAMICS")
@@ -130,28 +129,11 @@ contains
       d%mass_cutoff = control%real("DYNAMICS", "mass_cutoff")
       d%temperature = control%real("DYNAMICS", "temperature")
       d%overlap_tolerance = control%real("DYNAMICS", "overlap_tolerance")
-      if (settings%restart_in /= "" .and. .not. d%is_wanted) then
-        call control%refuse("INPUT", "restartfile", of_dynamics, error)
-      else if (settings%restart_out /= "" .and. .not. d%is_wanted) then
-        call control%refuse("OUTPUT", "restartfile", of_dynamics, error)
-      else if (settings%xyz_file /= "" .and. .not. d%is_wanted) then
-        call control%refuse("OUTPUT", "xyzfile", of_dynamics, error)
-      else if (d%restart_period > 0 .and. settings%restart_out == "") then
-        call control%refuse("OUTPUT", "restart_period", "needs a restartfile in [OUTPUT]; name one, or leave it out", error)
-      else if (d%has_thermostat .and. d%temperature <= 0.0_real64) then
-        call control%refuse("DYNAMICS", "thermostat", "needs a temperature above 0; give one in [DYNAMICS]", error)
-      else if (d%method == born_oppenheimer .and. d%state_energy > 0.0_real64) then
-        call control%refuse("DYNAMICS", "state_energy", "goes with states that move; leave it out with "// &
-                            "method = BORN_OPPENHEIMER", error)
-      end if
-      if (allocated(error)) return
     end associate
     if (n_ranks > 1) then
-      if (settings%restart_in /= "" .and. index(settings%restart_in, "()") == 0) then
-        call control%refuse("INPUT", "restartfile", "needs () for the rank, as there are several", error)
-      else if (settings%restart_out /= "" .and. index(settings%restart_out, "()") == 0) then
-        call control%refuse("OUTPUT", "restartfile", "needs () for the rank, as there are several", error)
-      end if
+      call check_name("INPUT", "restartfile")
+      if (.not. allocated(error)) call check_name("INPUT", "statesfile")
+      if (.not. allocated(error)) call check_name("OUTPUT", "restartfile")
       if (allocated(error)) return
     end if
     call read_splines(control, settings%splines, error)
@@ -168,32 +150,32 @@ contains
     if (.not. allocated(error)) call count_electrons(control, settings, error)
     if (.not. allocated(error)) call check_cutoff(control, settings, error)
     if (.not. allocated(error)) call check_memory(control, settings, n_ranks, n_here, error)
-    if (.not. allocated(error)) call read_grain(control, settings, error)
+    call read_grain(control, settings)
     if (.not. allocated(error)) call check_ranks(control, settings, n_ranks, error)
     if (allocated(error) .or. settings%is_fine .or. control%text("ELECTRONS", "mapfile") == "") return
     call read_state_planes(control%text("ELECTRONS", "mapfile"), (settings%n_states + 1)/2, &
                            grid_size(4.0_real64*settings%cutoff, settings%system%box(3)), n_ranks, settings%map, error)
+
+  contains
+
+    !> Refuse files of several ranks that have one name.
+    subroutine check_name(section, name)
+      character(len=*), intent(in) :: section, name
+      if (control%given(section, name) .and. index(control%text(section, name), "()") == 0) &
+        call control%refuse(section, name, "needs () for the rank, as there are several", error)
+    end subroutine check_name
+
   end subroutine read_qm_settings
 
-  !> How fine objects are, where states are in objects; refused where they are not.
-  subroutine read_grain(control, settings, error)
+  !> How fine objects are, where states are in objects.
+  subroutine read_grain(control, settings)
     type(control_file_t), intent(in) :: control
     type(qm_settings_t), intent(inout) :: settings
-    type(error_t), allocatable, intent(out) :: error
-    character(len=14), parameter :: grains(6) = [character(len=14) :: "gexpandfact", "gexpandfactrho", "sgrainsize", &
-                                                 "orthograinsize", "numchunks", "rhorsubplanes"]
-    integer :: k
     settings%is_fine = control%text("PARALLEL", "layer") == "OBJECTS"
     settings%grain = grain_t(control%real("PARALLEL", "gexpandfact"), control%real("PARALLEL", "gexpandfactrho"), &
                              int(control%integer("PARALLEL", "sgrainsize")), int(control%integer("PARALLEL", "orthograinsize")), &
                              int(control%integer("PARALLEL", "numchunks")), int(control%integer("PARALLEL", "rhorsubplanes")), &
                              control%text("ELECTRONS", "mapfile"))
-    if (settings%is_fine) return
-    do k = 1, size(grains)
-      if (control%given("PARALLEL", trim(grains(k)))) call control%refuse("PARALLEL", trim(grains(k)), &
-        "is for fine objects; add layer = OBJECTS, or leave it out", error)
-      if (allocated(error)) return
-    end do
   end subroutine read_grain
 
   subroutine read_splines(control, splines, error)
@@ -204,37 +186,21 @@ contains
     splines%for_nonlocal = control%text("ELECTRONS", "nonlocal_sums") == "SPLINE"
     splines%order = int(control%integer("ELECTRONS", "spline_order"))
     splines%scale = control%real("ELECTRONS", "spline_scale")
-    if (mod(splines%order, 2) /= 0 .or. splines%order > highest_order) &
-      call control%refuse("ELECTRONS", "spline_order", "is no even number from 4 to "//to_text(highest_order), error)
+    if (mod(splines%order, 2) /= 0) call control%refuse("ELECTRONS", "spline_order", "is odd; take an even number", error)
   end subroutine read_splines
-
-  !> Refuse whole numbers that the program does not hold.
-  subroutine check_integers(control, error)
-    type(control_file_t), intent(in) :: control
-    type(error_t), allocatable, intent(out) :: error
-    integer :: k
-    do k = 1, size(keys)
-      if (keys(k)%kind /= is_integer .or. keys(k)%name == "iseed") cycle
-      if (control%integer(trim(keys(k)%section), trim(keys(k)%name)) <= huge(k)) cycle
-      call control%refuse(trim(keys(k)%section), trim(keys(k)%name), "must be at most "//to_text(huge(k)), error)
-      return
-    end do
-    if (control%integer("DYNAMICS", "chain_links") > most_links) &
-      call control%refuse("DYNAMICS", "chain_links", "must be at most "//to_text(most_links), error)
-  end subroutine check_integers
 
   !> Refuse what needs more memory than this machine has.
   subroutine check_memory(control, settings, n_ranks, n_here, error)
     type(control_file_t), intent(in) :: control
-    type(qm_settings_t), intent(in) :: settings
+    type(qm_settings_t), intent(inout) :: settings
     integer, intent(in) :: n_ranks, n_here
     type(error_t), allocatable, intent(out) :: error
-    real(real64) :: rank, there
-    rank = bytes_of_rank(settings%cutoff, settings%system%box, settings%n_states, size(settings%system%pseudo), &
-                         settings%memory, settings%splines, n_ranks)
+    real(real64) :: there
+    settings%bytes = bytes_of_rank(settings%cutoff, settings%system%box, settings%n_states, size(settings%system%pseudo), &
+                                   settings%xc%uses_gradient(), settings%memory, settings%splines, n_ranks)
     there = min(node_memory(), n_here*process_memory())
-    if (n_here*rank <= there) return
-    call control%refuse("ELECTRONS", "cutoff", "needs about "//decimal_text(n_here*rank/1.0e9_real64, 1)// &
+    if (n_here*settings%bytes <= there) return
+    call control%refuse("ELECTRONS", "cutoff", "needs about "//decimal_text(n_here*settings%bytes/1.0e9_real64, 1)// &
                         " GB of memory in this box with "//to_text(settings%n_states)//" states, and there are "// &
                         decimal_text(there/1.0e9_real64, 1)//" GB; lower it or memory in [ELECTRONS], make the box smaller, "// &
                         "or spread ranks over more machines", error)
@@ -331,7 +297,7 @@ contains
     type(pseudopotential_t), allocatable :: pseudo(:)
     character(len=2), allocatable :: symbol(:)
     character(len=2) :: element
-    character(len=:), allocatable :: text, file
+    character(len=:), allocatable :: text, file, reason
     integer, allocatable :: entry(:)
     integer :: a, k, charge, status
 
@@ -354,22 +320,20 @@ contains
       read (text, *, iostat=status) element
       file = trim(adjustl(text(min(len(text) + 1, scan(text//" ", " ")):)))
       if (status /= 0 .or. file == "") then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is not an element and a file", error)
+        reason = "is not an element and a file; write for instance O O.blyp-mt.UPF"
+      else
+        reason = fault_of(control, element, symbol, pseudo%is_table)
+      end if
+      if (reason /= "") then
+        call control%refuse_numbered("INPUT", "upf", entry(k), reason, error)
         return
       end if
       a = findloc(symbol, element, dim=1)
-      if (a == 0) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is for "//trim(element)//", and there is no such atom in "// &
-                                     control%text("INPUT", "atomfile")//"; leave it out, or write the element as there", error)
-        return
-      else if (pseudo(a)%is_table) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "is a second potential of "//trim(element)//"; leave one", error)
-        return
-      end if
       call read_upf(file, pseudo(a), error)
       if (allocated(error)) return
       if (pseudo(a)%element /= element) then
-        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element), error)
+        call control%refuse_numbered("INPUT", "upf", entry(k), "names a file that is for "//trim(pseudo(a)%element)// &
+                                     "; name one of "//trim(element), error)
         return
       end if
       if (pseudo(a)%functional /= settings%xc%family()) then
@@ -410,32 +374,44 @@ contains
     character(len=:), allocatable :: text, reason
     integer, allocatable :: entry(:)
     logical :: is_named(size(symbol))
-    integer :: a, k, charge, status
+    integer :: k, charge, status
     allocate (entry, source=control%entries("INPUT", "gth"))
     is_named = .false.
     do k = 1, size(entry)
       text = control%numbered("INPUT", "gth", entry(k))
       charge = 0
       read (text, *, iostat=status) element, charge
-      a = findloc(symbol, element, dim=1)
-      reason = ""
       if (status /= 0 .or. charge < 1 .or. n_words(text) /= 2) then
-        reason = "is not an element and a charge"
-      else if (a == 0) then
-        reason = "is for "//trim(element)//", and there is no such atom in "//control%text("INPUT", "atomfile")// &
-                 "; leave it out, or write the element as there"
-      else if (has_upf(a) .or. is_named(a)) then
-        reason = "is a second potential of "//trim(element)//"; leave one"
+        reason = "is not an element and a charge; write for instance Mg 10"
+      else
+        reason = fault_of(control, element, symbol, has_upf .or. is_named)
       end if
       if (reason /= "") then
         call control%refuse_numbered("INPUT", "gth", entry(k), reason, error)
         return
       end if
-      is_named(a) = .true.
+      is_named(findloc(symbol, element, dim=1)) = .true.
     end do
     if (control%given("INPUT", "gthfile") .and. all(has_upf)) call control%refuse("INPUT", "gthfile", &
       "is not needed: all elements have UPF files; leave it out", error)
   end subroutine check_gth
+
+  !> Why a potential cannot be that of an element, of which some have one; empty where it can.
+  pure function fault_of(control, element, symbol, has_one) result(reason)
+    type(control_file_t), intent(in) :: control
+    character(len=2), intent(in) :: element, symbol(:)
+    logical, intent(in) :: has_one(:)
+    character(len=:), allocatable :: reason
+    integer :: a
+    a = findloc(symbol, element, dim=1)
+    reason = ""
+    if (a == 0) then
+      reason = "is for "//trim(element)//", and there is no such atom in "//control%text("INPUT", "atomfile")// &
+               "; leave it out, or write the element as there"
+    else if (has_one(a)) then
+      reason = "is a second potential of "//trim(element)//"; leave one"
+    end if
+  end function fault_of
 
   !> Words of a text, with blanks or commas between them.
   pure integer function n_words(text)
@@ -461,7 +437,7 @@ contains
     n = nint(charge) - int(control%integer("SYSTEM", "charge"))
     if (n < 1) then
       call control%refuse("SYSTEM", "charge", "leaves "//to_text(n)//" electrons; the ions together have "// &
-                          to_text(nint(charge)), error)
+                          to_text(nint(charge))//", so make it less than that", error)
     else if (mod(n, 2) == 1 .and. n > 1) then
       call control%refuse("SYSTEM", "charge", "leaves an odd number of electrons, "//to_text(n)//", and states hold pairs; "// &
                           "change the charge by one, or add or remove a hydrogen", error)

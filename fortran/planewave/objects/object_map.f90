@@ -116,13 +116,13 @@ contains
                 "divide sgrainsize = "//to_text(2*self%block))
     else if (self%n_sets > size(waves%stick) .or. self%n_rho_sets > size(dense%stick)) then
       call fail(error, exit_bad_input, "gexpandfact or gexpandfactrho in [PARALLEL] makes more sets than there are lines of "// &
-                "waves ("//to_text(size(waves%stick))//" of states, "//to_text(size(dense%stick))//" of the density)")
+                "waves ("//to_text(size(waves%stick))//" of states, "//to_text(size(dense%stick))//" of the density); lower it")
     else if (self%n_chunks > waves%n_all) then
       call fail(error, exit_bad_input, "numchunks = "//to_text(self%n_chunks)//" in [PARALLEL] is more than the "// &
-                to_text(waves%n_all)//" waves of a state")
+                to_text(waves%n_all)//" waves of a state; lower it")
     else if (self%n_parts > waves%n(2)) then
       call fail(error, exit_bad_input, "rhorsubplanes = "//to_text(self%n_parts)//" in [PARALLEL] is more than the "// &
-                to_text(waves%n(2))//" rows of a plane")
+                to_text(waves%n(2))//" rows of a plane; lower it")
     end if
     self%n_tiles = self%block/max(1, k)
   end subroutine set_grain

@@ -5,6 +5,7 @@ program chromaqm
   use base_control_help, only: print_help
   use base_control_keys, only: closest
   use base_error, only: error_t, fail
+  use base_kinds, only: int64, real64
   use base_text, only: to_text
   use comm_communicator, only: communicator_t
   use qm_keys, only: keys
@@ -78,7 +79,8 @@ contains
       write (error_unit, "(2a)") "chromaqm: ", error%message
       stop error%code, quiet=.true.
     end if
-    write (output_unit, "(a)") path//" can run on "//to_text(n_ranks)//" ranks"
+    write (output_unit, "(a)") path//" can run on "//to_text(n_ranks)//" ranks; each needs about "// &
+      to_text(nint(settings%bytes/1.0e6_real64, int64))//" MB of memory"
   end subroutine check
 
 end program chromaqm

@@ -75,7 +75,7 @@ contains
       is_due = is_last .or. is_stopped
       if (settings%dynamics%restart_period > 0) &
         is_due = is_due .or. mod(run%step, int(settings%dynamics%restart_period, int64)) == 0
-      if (is_due) call write_qm_restart(settings%restart_out, ks, settings%system, run, error)
+      if (is_due) call write_qm_restart(settings%restart_out, ks, settings%system, run%coefficient, error, run)
       if (is_stopped .and. .not. is_last .and. .not. allocated(error)) &
         call fail(error, exit_interrupted, "interrupted at step "//to_text(run%step)//"; give "//settings%restart_out// &
                   " as restartfile in [INPUT] to go on")

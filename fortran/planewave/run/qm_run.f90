@@ -9,6 +9,7 @@ module qm_run
   use kohn_sham_objects, only: kohn_sham_objects_t
   use kohn_sham_states, only: kohn_sham_states_t
   use qm_dynamics, only: run_dynamics
+  use qm_restart, only: read_states, write_qm_restart
   use qm_settings, only: qm_settings_t
   use result_file, only: write_result
   use run_log, only: run_log_t
@@ -41,7 +42,14 @@ contains
     call describe(log, comm, settings, ks)
     call ks%move_ions(settings%system)
     allocate (states(ks%n_rows, ks%n_columns), product(ks%n_rows, ks%n_columns))
-    call ks%draw(settings%seed, states)
+    if (settings%states_in == "") then
+      call ks%draw(settings%seed, states)
+    else
+      call read_states(settings%states_in, ks, settings%system, states, error)
+      if (allocated(error)) return
+      call log%say("# begins from the states of "//settings%states_in)
+    end if
+    ! At the Gamma point with norm-conserving potentials overlaps do not depend on where the ions are.
     call ks%orthonormalise(states, error)
     if (allocated(error)) return
     if (settings%restart_in == "") then
@@ -57,6 +65,9 @@ contains
     else
       allocate (force(3, merge(settings%system%n_atoms(), 0, settings%wants_forces)))
       if (settings%wants_forces) call ks%forces(settings%system, states, force)
+      ! Before the result: where that is, the states are too.
+      if (settings%restart_out /= "") call write_qm_restart(settings%restart_out, ks, settings%system, states, error)
+      if (allocated(error)) return
     end if
     if (settings%wants_forces) then
       call log%say("# forces on the ions in hartree/bohr")
