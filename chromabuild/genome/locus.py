@@ -223,9 +223,6 @@ def _protein_sites(section: LocusSection, chromosome: str, start: int, length: i
 
 def _check_circle(section: LocusSection, length: int) -> None:
     """Raise BadInputError for what a circle cannot have, and for one that is too short."""
-    if section.is_bare_circle and section.contacts is not None:
-        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, not folded: "
-                            "leave locus.contacts empty")
     if section.nucleosomes is None and section.missing_dimers is not None:
         raise BadInputError("locus.circular: closed DNA is built without missing_dimers: leave locus.missing_dimers "
                             "empty")
