@@ -199,14 +199,11 @@ def fit_contact_energies(settings: Settings, contact_map: str | Path, output: st
     from mesoscale.kernels import set_threads
     from mesoscale.model import Parameters, build_chain
 
-    if settings.locus.circular:
-        raise BadInputError("locus.circular: energies of contacts are fitted on a polymer with two ends: seek those of "
-                            "a circle with ensemble.rounds")
     set_threads(thread_count(threads))
     fibre = replace(load_locus(settings.locus, settings.seed).fibre(), contacts=())
-    counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
+    counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence), fibre.circular)
     parameters = Parameters(confinement_radius=settings.scaffold.confinement_radius, core_charges="formal")
-    polymer = polymer_of(build_chain(fibre, parameters), fibre.start, counts)
+    polymer = polymer_of(build_chain(fibre, parameters), fibre, counts)
     fit = fit_map(polymer, counts, settings.seed, progress=lambda share, phase: progress(phase, share))
     entries = entries_of(*fit, counts, fibre.start)
     with atomic_path(output) as part:

@@ -365,7 +365,6 @@ ELSEWHERE = {
     "base/settings.py:parse_override": _COMMAND + "--set",
     "base/settings.py:validated": _COMMAND + "--set, and what the cases refuse",
 
-    "api.py:fit_contact_energies": _COMMAND + "contact-energies",
     "api.py:fold": _CHECKED + "validation.py:check_fibre_and_fold",
     "build/fibre.py:relaxed_path": _LATER + "scaffold.h5",
     "build/octamers.py:with_scaffold_tails": _LATER + "scaffold.h5",
