@@ -92,6 +92,8 @@ FOLD = {
     "a protein on a circle without a linker": case(
         locus(circular=True, proteins="p.bed"), locus__fa=f">chr1\n{SEQUENCE[:200]}\n", p__bed=bed("chr1 195 205 TBP"),
         nucleosomes__bed=bed("chr1 20 21", "chr1 120 121")),
+    "a part of a nucleosome without the other": of_dyads(bed("chr1 600 640 a.part1", "chr1 300 301"), circular=True),
+    "parts of a nucleosome of linear DNA": of_dyads(bed("chr1 600 640 a.part1", "chr1 0 107 a.part2")),
     "a circle without a linker": case(
         locus(circular=True), locus__fa=f">chr1\n{SEQUENCE[:200]}\n",
         nucleosomes__bed=bed("chr1 20 21", "chr1 120 121")),
