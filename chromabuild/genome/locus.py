@@ -299,9 +299,11 @@ def _contacts(section: LocusSection, chromosome: str, start: int, length: int, t
         return (turned_interval(first - start, last - start, turn, length) if section.circular
                 else (first - start, last - start))
 
-    contacts, ignored, reasons = [], [], []
-    found = (matrix_contacts(section.contacts, chromosome, start, end, section.circular)
-             if is_matrix(section.contacts) else read_contacts(section.contacts))
+    contacts, ignored, reasons, crossing = [], [], [], None
+    if is_matrix(section.contacts):
+        found, crossing = matrix_contacts(section.contacts, chromosome, start, end, section.circular)
+    else:
+        found = read_contacts(section.contacts)
     for one, a, b, other, c, d, weight, where in found:
         is_here = same_chromosome(one, chromosome) and same_chromosome(other, chromosome)
         inside = [start <= first and last <= end if circle is None else circle.holds(first, last)
@@ -325,4 +327,4 @@ def _contacts(section: LocusSection, chromosome: str, start: int, length: int, t
         raise BadInputError(f"{section.contacts} holds no contact that can be used within {chromosome}:{start + 1}-"
                             f"{end}{why}: check names and positions, or leave locus.contacts empty")
     used.count(section.contacts, len(contacts), len(found))
-    return contacts, ignored
+    return contacts, ignored + [crossing] * (crossing is not None)
