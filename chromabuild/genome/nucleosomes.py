@@ -80,7 +80,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         if not cut and not start <= at < start + length:
             raise BadInputError(
                 f"{path}, line {line}: dyad {dyad} is outside the sequence {chromosome}:{start}-{start + length}: "
-                "cut the file to the locus or correct `start`"
+                "cut the file to the locus or correct `start`" + ", or set locus.circular" * (circle is None)
             )
         name = fields[3] if len(fields) > 3 and fields[3] else f"line{line}"
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4] not in (".", "") else 1.0
