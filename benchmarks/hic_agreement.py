@@ -125,7 +125,7 @@ def main() -> None:
     fibre = locus.fibre()
     chain = build_chain(fibre, Parameters(confinement_radius=given.radius, core_charges="formal"))
     counts = read_counts(given.hic or HIC, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
-    polymer = polymer_of(chain, fibre.start, counts)
+    polymer = polymer_of(chain, fibre, counts)
     if given.crowding == "neighbours":
         polymer = polymer.with_neighbours()
     count, bins = counts.count, len(counts.count)

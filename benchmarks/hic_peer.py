@@ -57,7 +57,7 @@ def main() -> None:
         maps = {f"OpenMiChroM, {given.iterations} iterations": (result["map"], used.cpu)}
     begun = time.process_time()
     chain = build_chain(fibre, Parameters(confinement_radius=190.0, core_charges="formal"))
-    polymer = polymer_of(chain, fibre.start, counts)
+    polymer = polymer_of(chain, fibre, counts)
     pair, _, energy = fit_map(polymer, counts, 1, ~left_out)
     model = contact_frequencies(ensemble(polymer.with_energies(pair, energy), given.samples, 1))
     maps["ensemble"] = model, time.process_time() - begun

@@ -60,6 +60,7 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     Raises BadInputError for marks, proteins, linker arms and energies of contacts that do not fit the locus.
     """
 
+    from chromabuild.dna.curve import relaxed_linking_number
     from chromabuild.genome.circle import Circle
     from chromabuild.genome.contact_energies import read_contact_energies
     from chromabuild.nucleosome.linker_arms import with_linker_arms
@@ -69,6 +70,8 @@ def fibre_of(locus: "Locus", settings: Settings) -> "Fibre":
     from mesoscale.restraints import shared_out
 
     section, fibre = settings.scaffold, fibre_with_proteins(locus, settings)
+    if fibre.circular and not fibre.places and fibre.linking_number is None:  # as where it is laid flat
+        fibre = replace(fibre, linking_number=relaxed_linking_number(len(fibre.sequence)))
     dyad_position = fibre.position[list(fibre.dyads)]
     # The same recipes as ``build_solute`` finds: they depend on settings, seed and positions on the chromosome alone.
     circle = Circle.around(fibre.position, settings.locus, fibre.circular)
@@ -138,12 +141,6 @@ def check_fold(settings: Settings) -> None:
     if section.replica > section.replicas:
         raise BadInputError(f"scaffold.replica: {section.replica} is beyond scaffold.replicas: {section.replicas}: "
                             "count from 1")
-    if settings.locus.is_bare_circle and (section.container or section.confinement_radius):
-        raise BadInputError("locus.circular: a circle without nucleosomes is not folded: leave scaffold.container and "
-                            "scaffold.confinement_radius empty")
-    if settings.locus.is_bare_circle and section.contact_energies:
-        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, not folded: "
-                            "leave scaffold.contact_energies empty")
 
 
 @_with_keys_of("scaffold")
@@ -171,7 +168,8 @@ def fold(locus: "Locus", settings: Settings | None = None, *, seed: int | None =
     settings = changed(settings, "scaffold", keys, seed, "fold()")
     section = settings.scaffold
     check_fold(settings)
-    if locus.circular and not (locus.nucleosomes or locus.proteins):
+    is_bare = locus.circular and not (locus.nucleosomes or locus.proteins)
+    if is_bare and not (locus.contacts or section.says_how_to_fold):
         return closed_scaffold(locus.fibre(), *circular_path(len(locus.sequence), locus.linking_number))
     fibre, _ = with_core_charges(fibre_of(locus, settings), settings, progress)
     try:
@@ -201,14 +199,11 @@ def fit_contact_energies(settings: Settings, contact_map: str | Path, output: st
     from mesoscale.kernels import set_threads
     from mesoscale.model import Parameters, build_chain
 
-    if settings.locus.circular:
-        raise BadInputError("locus.circular: energies of contacts are fitted on a polymer with two ends: seek those of "
-                            "a circle with ensemble.rounds")
     set_threads(thread_count(threads))
     fibre = replace(load_locus(settings.locus, settings.seed).fibre(), contacts=())
-    counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
+    counts = read_counts(contact_map, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence), fibre.circular)
     parameters = Parameters(confinement_radius=settings.scaffold.confinement_radius, core_charges="formal")
-    polymer = polymer_of(build_chain(fibre, parameters), fibre.start, counts)
+    polymer = polymer_of(build_chain(fibre, parameters), fibre, counts)
     fit = fit_map(polymer, counts, settings.seed, progress=lambda share, phase: progress(phase, share))
     entries = entries_of(*fit, counts, fibre.start)
     with atomic_path(output) as part:

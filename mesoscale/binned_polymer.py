@@ -1,10 +1,10 @@
 """A polymer of few beads, one for each bin of a contact map, on which contact energies are found.
 
 The chain is Gaussian: the mean square distance of neighbouring beads is that of the fibre's nodes between them
-(mesoscale/polymer.py). Beads repel each other softly, for nucleosomes of one bin keep off those of another, and a
-sphere as large as the territory confines them; or else neighbours crowd them, the chain's own images in a periodic cell
-as large as the territory. Monte Carlo of tens of beads gives thousands of independent
-conformations a second; the inner loop is the Fortran kernel polymer_monte_carlo.
+(mesoscale/polymer.py); of a circle the last bead is joined to the first. Beads repel each other softly, for nucleosomes
+of one bin keep off those of another, and a sphere as large as the territory confines them; or else neighbours crowd
+them, the chain's own images in a periodic cell as large as the territory. Monte Carlo of tens of beads gives thousands
+of independent conformations a second; the inner loop is the Fortran kernel polymer_monte_carlo.
 """
 
 from dataclasses import dataclass, replace
@@ -30,10 +30,10 @@ GUIDE_SAMPLES = 100  # before a fibre follows the polymer: one forgets the other
 
 @dataclass(frozen=True, eq=False)
 class BinnedPolymer:
-    """n beads at base pairs bp (n,): spring (n - 1,) in kBT/nm^2, energy (n, n) of contacts in kBT beyond `repulsion`,
-    symmetric, radius of the confining sphere (nm; None: none) and its stiffness in kBT/nm^2, edge of the cubic cell of
-    neighbours (nm; None: none): images of the chain, which cost `repulsion`. Raises ValueError for a cell in which two
-    images of a bead could meet another."""
+    """n beads at base pairs bp (n,): spring in kBT/nm^2 between neighbours, (n - 1,) or of a ring (n,), energy (n, n)
+    of contacts in kBT beyond `repulsion`, symmetric, radius of the confining sphere (nm; None: none) and its stiffness
+    in kBT/nm^2, edge of the cubic cell of neighbours (nm; None: none): images of the chain, which cost `repulsion`.
+    Raises ValueError for a cell in which two images of a bead could meet another."""
 
     bp: Array
     spring: Array
@@ -49,15 +49,23 @@ class BinnedPolymer:
                              f"make it at least {2 * REACH:g} nm wide")
 
     @classmethod
-    def of(cls, chain: Chain, bp: Array) -> "BinnedPolymer":
-        """One with beads at base pairs `bp` (n,) of a fibre, ascending, in the sphere that confines it."""
+    def of(cls, chain: Chain, bp: Array, circle: int | None = None) -> "BinnedPolymer":
+        """One with beads at base pairs `bp` (n,) of a fibre, or of a circle of `circle` base pairs, in the sphere that
+        confines it; ascending, of a circle from any of them on."""
         nodes = nodes_of(chain)
-        step = np.array([straight_distance(chain, a, b) for a, b in zip(nodes, nodes[1:], strict=False)])
+        ends = nodes[1:] if circle is None else [*nodes[1:], chain.n]
+        step = np.array([straight_distance(chain, a, b) for a, b in zip(nodes, ends, strict=False)])
         along = np.concatenate([[0.0], np.cumsum(step**2)])
-        # Beyond the outermost nodes the chain goes on as it does on average.
-        slope = along[-1] / (chain.bp[nodes[-1]] - chain.bp[nodes[0]])
-        inside = np.clip(bp, chain.bp[nodes[0]], chain.bp[nodes[-1]])
-        square = np.diff(np.interp(bp, chain.bp[nodes], along) + slope * (bp - inside))
+        if circle is None:
+            # Beyond the outermost nodes the chain goes on as it does on average.
+            slope = along[-1] / (chain.bp[nodes[-1]] - chain.bp[nodes[0]])
+            inside = np.clip(bp, chain.bp[nodes[0]], chain.bp[nodes[-1]])
+            square = np.diff(np.interp(bp, chain.bp[nodes], along) + slope * (bp - inside))
+        else:
+            first = chain.bp[nodes[0]]
+            passed = np.append((chain.bp[nodes] - first) % circle, circle)
+            at = np.interp((bp - first) % circle, passed, along)
+            square = (np.roll(at, -1) - at) % along[-1]
         radius = chain.confinement_radius if chain.confinement_k > 0 else None
         return cls(np.asarray(bp, float), 3 / square, np.zeros((len(bp), len(bp))), radius=radius,
                    stiffness=chain.confinement_k)  # fmt: skip
@@ -77,8 +85,11 @@ class BinnedPolymer:
 
     def start(self, walks: int, random: np.random.Generator) -> Array:
         """Conformations (walks, n, 3) of the chain alone, as near to the middle of the sphere as they come to lie."""
-        step = random.standard_normal((walks, len(self.bp) - 1, 3)) / np.sqrt(self.spring)[:, None]
+        step = random.standard_normal((walks, len(self.spring), 3)) / np.sqrt(self.spring)[:, None]
         place = np.concatenate([np.zeros((walks, 1, 3)), np.cumsum(step, axis=1)], axis=1)
+        if len(self.spring) == len(self.bp):  # a ring: the walk is brought back to where it began
+            share = np.append(0.0, np.cumsum(1 / self.spring)) / np.sum(1 / self.spring)
+            place = (place - share[:, None] * place[:, -1:])[:, :-1]
         return place - place.mean(axis=1, keepdims=True)
 
     def sample(self, place: Array, samples: int, random: np.random.Generator) -> tuple[Array, float]:
@@ -94,7 +105,7 @@ class BinnedPolymer:
             now = min(AT_ONCE, samples - done)
             numbers = random.random((walks, now * every, RANDOM_PER_TRIAL)).T
             found, moved = _kernels.polymer_monte_carlo.sample_polymers(
-                every=every, samples=now, spring=self.spring, pair=cost, well=np.array([FLAT, REACH]),
+                every=every, samples=now, spring=self._springs(), pair=cost, well=np.array([FLAT, REACH]),
                 sphere=self._sphere(), cell=self._cell(), step=step, random=np.asfortranarray(numbers), place=state,
             )  # fmt: skip
             kept.append(np.transpose(found, (2, 3, 1, 0)).reshape(-1, n, 3))
@@ -107,8 +118,12 @@ class BinnedPolymer:
         """Energy (kBT) of one conformation (n, 3)."""
         n = len(self.bp)
         return float(_kernels.polymer_monte_carlo.polymer_energy(
-            spring=self.spring, pair=self.energy + self.repulsion * (1 - np.eye(n)), well=np.array([FLAT, REACH]),
+            spring=self._springs(), pair=self.energy + self.repulsion * (1 - np.eye(n)), well=np.array([FLAT, REACH]),
             sphere=self._sphere(), cell=self._cell(), place=np.asfortranarray(place.T)))  # fmt: skip
+
+    def _springs(self) -> Array:
+        """(n,) the last of which joins the ends; zero where nothing does."""
+        return np.append(self.spring, [0.0] * (len(self.bp) - len(self.spring)))
 
     def _sphere(self) -> Array:
         return np.array([0.0, 0.0] if self.radius is None else [self.stiffness, self.radius])

@@ -252,6 +252,13 @@ class Chain:
         return np.flatnonzero(self.core == 0).astype(np.int32)
 
 
+def first_in_alphabet(sequence: str) -> int:
+    """Where a circular sequence begins that comes before all others in the alphabet; of equal ones the first."""
+    n, twice = len(sequence), 2 * sequence
+    least = min(twice[k : k + 64] for k in range(n))  # which few places begin with
+    return min((k for k in range(n) if twice.startswith(least, k)), key=lambda k: (twice[k : k + n], k))
+
+
 def wrapped(angle: Array | float) -> Array | float:
     """An angle (radian) from -pi to pi."""
     return angle - 2 * np.pi * np.round(np.asarray(angle) / (2 * np.pi))
@@ -279,9 +286,9 @@ def build_chain(fibre: Fibre, parameters: Parameters) -> Chain:
 
     places = fibre.places
     first, last = [place.first_bp for place in places], [place.last_bp for place in places]
-    if not first and fibre.circular:  # a bare circle
+    if not first and fibre.circular:  # a bare circle, which begins at the same base pair however it is numbered
         steps = len(fibre.sequence)
-        add_stretch(0, 0, steps, spacing(steps), spacing(steps), 0, spacing(steps))
+        add_stretch(0, first_in_alphabet(fibre.sequence), steps, spacing(steps), spacing(steps), 0, spacing(steps))
     elif not first:  # DNA alone: beads from end to end
         steps = len(fibre.sequence) - 1
         add_stretch(0, 0, steps, spacing(steps) + 1, spacing(steps), 0, spacing(steps) - 1)

@@ -25,11 +25,11 @@ def packed_walls(fibre: Fibre, rise: float, persistence_length: float) -> Edges 
 
     Of two nucleosomes and more a cube. DNA between nucleosomes and at the ends must not have to bend for the walls:
     what is straight by nature, a linker of up to one persistence length, fits along the cube's diagonal. DNA alone that
-    is longer than this lies in a channel of its own length, unless it has contacts or is bent by other proteins.
-    ``rise`` and ``persistence_length`` are of DNA, nm.
+    is longer than this lies in a channel of its own length, unless it has contacts, is closed or is bent by other
+    proteins. ``rise`` and ``persistence_length`` are of DNA, nm.
     """
     length = rise * len(fibre.sequence)
-    if not fibre.places and not fibre.contacts and length > persistence_length:
+    if not fibre.places and not fibre.contacts and not fibre.circular and length > persistence_length:
         return (length, CHANNEL, CHANNEL)
     if len(fibre.dyads) < 2:
         return None

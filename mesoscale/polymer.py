@@ -80,11 +80,13 @@ def nodes_of(chain: Chain) -> Indices:
 
 
 def straight_distance(chain: Chain, a: int, b: int) -> float:
-    """Distance (nm) of particles a < b of one linker, or at its ends, when it is straight and has its rest twist."""
+    """Distance (nm) of particles a < b of one linker, or at its ends, when it is straight and has its rest twist; b = n
+    is the first particle of a circle."""
     length, twist = float(chain.rest_length[a:b].sum()), float(chain.rest_twist[a:b].sum())
     leaving = chain.joint_point[a, 0], chain.joint_frame[a, 0]
     point, frame = leaving if chain.core[a] else (np.zeros(3), np.eye(3))
     end = point + length * frame[:, 0]
+    b %= chain.n
     if chain.core[b]:
         c, s = np.cos(twist), np.sin(twist)
         turned = frame @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]]) @ chain.joint_frame[b, 1].T

@@ -208,23 +208,27 @@ class Scaffold:
 
 
 def _linker_frames(
-    points: Array, first: Array | None, last: Array | None, steps: int, whole_twist: float
+    points: Array, first: Array | None, last: Array | None, steps: int, whole_twist: float, closed: bool = False
 ) -> tuple[Array, Array, float]:
     """Base-pair origins (steps + 1, 3) and frames along a smooth curve through `points`, and the twist per step.
 
     `first` and `last` are the frames (columns x, y, z) at the two ends; None at a free end. Between two given frames
-    the twist (radian) is the one nearest to `whole_twist` that meets both; with a free end it is that.
+    the twist (radian) is the one nearest to `whole_twist` that meets both; with a free end it is that. A `closed`
+    curve, whose last point is its first, meets the frame with which it begins.
     """
     chord = np.linalg.norm(np.diff(points, axis=0), axis=1)
     knots = np.concatenate([[0.0], np.cumsum(chord)])
     clamped = [(1, frame[:, 2]) if frame is not None else (2, np.zeros(3)) for frame in (first, last)]
-    curve = CubicSpline(knots, points, bc_type=tuple(clamped))
+    curve = CubicSpline(knots, points, bc_type="periodic" if closed else tuple(clamped))
     pieces = zip(knots, knots[1:], strict=False)
     fine = np.unique(np.concatenate([np.linspace(a, b, CURVE_POINTS + 1) for a, b in pieces]))
     arc = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve(fine), axis=0), axis=1))])
     at = np.interp(np.linspace(0.0, arc[-1], steps + 1), arc, fine)
     origin, tangent = curve(at), curve(at, 1)
     tangent /= np.linalg.norm(tangent, axis=1)[:, None]
+    if closed:
+        across = first[:, :1] - tangent[0, :, None] * (tangent[0] @ first[:, 0])
+        first = last = across / np.linalg.norm(across)
 
     forward = first is not None
     order = range(1, steps + 1) if forward else range(steps - 1, -1, -1)
@@ -259,6 +263,8 @@ def build_scaffold(
     origin, frames = np.zeros((n, 3)), np.zeros((n, 3, 3))
     nucleosome = np.full(n, -1, np.int32)
     places = fibre.places
+    is_bare_circle = chain.is_circle and not places
+    begin = round(chain.bp[0]) if is_bare_circle else 0
     for place, p in zip(places, chain.cores, strict=True):
         if place.protein >= 0:
             body = fibre.proteins[place.protein].body
@@ -282,6 +288,8 @@ def build_scaffold(
         before, after = segments[0], chain.end_of_segment[segments[-1]]
         from_bp = places[chain.core[before] - 1].last_bp if chain.core[before] else 0
         to_bp = places[chain.core[after] - 1].first_bp if chain.core[after] else n - 1
+        if is_bare_circle:
+            from_bp, to_bp = begin, begin + n
         if to_bp < from_bp:  # across the seam of a circle
             to_bp += n
         inside = np.arange(from_bp, to_bp + 1) % n
@@ -294,17 +302,19 @@ def build_scaffold(
             frames[inside[-1]] if chain.core[after] else None,
             to_bp - from_bp,
             (to_bp - from_bp) * natural + float(deviation[segments].sum()),
+            is_bare_circle,
         )
         for at, bp, core in ((0, from_bp, before), (-1, inside[-1], after)):
             if chain.core[core]:
                 apart.append(float(np.linalg.norm(path[at] - origin[bp])))
                 turned_off.append(_angle_between(turned[at], frames[bp]))
         # The ends of the curve are base pairs of the cores and stay as the crystal has them.
-        keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] else None)
+        keep = slice(1 if chain.core[before] else 0, -1 if chain.core[after] or is_bare_circle else None)
         origin[inside[keep]], frames[inside[keep]] = path[keep], turned[keep]
         steps, rise = int(to_bp - from_bp), float(np.linalg.norm(np.diff(path, axis=0), axis=1).mean()) * NM
         linkers.append(
-            {"first_bp": int(from_bp), "last_bp": int(inside[-1]), "rise": rise, "twist": float(np.degrees(twist)),
+            {"first_bp": int(from_bp), "last_bp": int(inside[-2 if is_bare_circle else -1]),
+             "rise": rise, "twist": float(np.degrees(twist)),
              "contour_excess": steps * (rise - parameters.rise * NM),
              "twist_excess": float(np.degrees(steps * (twist - natural)))}
         )  # fmt: skip
@@ -312,8 +322,8 @@ def build_scaffold(
     is_nucleosome = np.array([place.protein < 0 for place in places], bool)
     (core_position, core_frame), bound = (
         (position[at], frame[at]) for at in (chain.cores[is_nucleosome], chain.cores[~is_nucleosome]))
-    turn = box_axes(np.concatenate([origin, body_points(chain, position, frame)]))
-    centre = origin.mean(axis=0)
+    in_order = np.roll(origin, -begin, axis=0)  # numbered from elsewhere, a circle lies the same way
+    turn, centre = box_axes(np.concatenate([in_order, body_points(chain, position, frame)])), in_order.mean(axis=0)
     return Scaffold(
         name=fibre.name,
         chromosome=str(fibre.chromosome),  # one that knows its other names, as text

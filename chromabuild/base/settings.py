@@ -51,7 +51,7 @@ class LocusSection(Section):
 
     @property
     def is_bare_circle(self) -> bool:
-        """Whether it is closed DNA alone, whose path is known."""
+        """Whether it is closed DNA alone."""
         return self.circular and self.nucleosomes is None and self.proteins is None
 
 
@@ -75,13 +75,18 @@ class ScaffoldSection(Section):
     choose: Literal["last", "smallest-box"] = Field("last", description="which conformation is built: the last one sampled, or the best of several that were annealed under pressure into a small box")
 
     @property
-    def is_packed(self) -> bool:
-        """Whether a fibre that would be a loose coil gets the walls of `packing`: where nothing else gives it room.
+    def says_how_to_fold(self) -> bool:
+        """Whether something else than `packing` says what room there is.
 
         Energies of contacts are those of an ensemble in the sphere that they were fitted in, or in none.
         """
-        other = self.container or self.confinement_radius or self.contact_energies or self.choose == "smallest-box"
-        return self.packing == "compact" and not other
+        return bool(self.container or self.confinement_radius or self.contact_energies
+                    or self.choose == "smallest-box")
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a fibre that would be a loose coil gets the walls of `packing`: where nothing else gives it room."""
+        return self.packing == "compact" and not self.says_how_to_fold
 
 
 class EnsembleSection(Section):
@@ -266,6 +271,11 @@ class Settings(Section):
     solvate: SolvateSection = SolvateSection()
     dynamics: DynamicsSection = DynamicsSection()
     simulate: SimulateSection = SimulateSection()
+
+    @property
+    def is_laid_flat(self) -> bool:
+        """Whether the locus is a circle of DNA alone that nothing asks to fold, so that its path is known."""
+        return self.locus.is_bare_circle and self.locus.contacts is None and not self.scaffold.says_how_to_fold
 
     @classmethod
     def read(cls, path: str | Path, overrides: Mapping[str, object] | None = None) -> "Settings":

@@ -25,6 +25,11 @@ def circular_path(n: int, linking_number: int | None = None, rise: float = RISE)
     return follow_curve(points, n=n, closed=True, linking_number=linking_number, rise=rise)
 
 
+def relaxed_linking_number(n: int) -> int:
+    """The linking number of n base pairs that is nearest to that of relaxed B-DNA."""
+    return round(n * TWIST / 360.0)
+
+
 def follow_curve(
     points: np.ndarray, n: int | None = None, closed: bool = False, linking_number: int | None = None,
     rise: float = RISE,

@@ -8,6 +8,7 @@ from scipy.spatial import cKDTree
 
 from chromabuild.base.files import atomic_path
 from chromabuild.genome.bigwig_writer import write_signal
+from chromabuild.genome.circle import PART
 
 if TYPE_CHECKING:
     from mesoscale.scaffold import Scaffold
@@ -38,15 +39,18 @@ def write_tracks(scaffold: "Scaffold", folder: Path) -> list[Path]:
 
 def nucleosome_lines(scaffold: "Scaffold") -> str:
     """BED lines of the DNA on each nucleosome, named by their numbers from 1, the dyad thick; dyads that were moved
-    have another colour. One across base pair 1 of a circle has two lines, the dyad thick in one."""
+    have another colour. One across base pair 1 of a circle has two lines, for browsers end at the last base pair:
+    ``7.part1`` ends there, ``7.part2`` begins at base pair 1, and the dyad is thick in one of them."""
     moved = {int(one["to"]) for one in scaffold.shifts if one["to"] is not None}
     lines = ['track name="nucleosomes" description="nucleosomes as built; orange: dyad moved" itemRgb="On"\n']
     rows = []
     for k, (first, last, dyad) in enumerate(zip(scaffold.first_bp, scaffold.last_bp, scaffold.dyad, strict=True)):
         place, held = int(scaffold.position[dyad]), scaffold.position[first:last + 1]
-        for part in np.split(held, np.flatnonzero(np.diff(held) != 1) + 1):
+        parts = np.split(held, np.flatnonzero(np.diff(held) != 1) + 1)
+        for number, part in enumerate(parts, start=1):
+            name = f"{k + 1}{PART}{number}" if len(parts) > 1 else k + 1
             thick = (place, place + 1) if place in part else (part[0], part[0])
-            rows.append((scaffold.chromosome, part[0], part[-1] + 1, k + 1, 1000, ".", *thick,
+            rows.append((scaffold.chromosome, part[0], part[-1] + 1, name, 1000, ".", *thick,
                          _COLOURS["moved" if place in moved else "in place"]))
     rows.sort(key=lambda row: row[1])
     return "".join(lines + ["\t".join(map(str, row)) + "\n" for row in rows])

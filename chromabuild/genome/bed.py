@@ -33,7 +33,8 @@ def bed_interval(path: str | Path, line: int, start_text: str, end_text: str) ->
         if value is None:
             raise BadInputError(f"{path}, line {line}: {label} {text!r} is not a whole number >= 0: correct the line")
     if end <= start:
-        raise BadInputError(f"{path}, line {line}: end {end} is not beyond start {start}: correct the line")
+        raise BadInputError(f"{path}, line {line}: end {end} is not beyond start {start}: correct the line; an "
+                            "interval across base pair 1 of a circle ends beyond its last base pair")
     return start, end
 
 

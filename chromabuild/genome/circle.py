@@ -1,14 +1,20 @@
 """The numbering of a circle: intervals of input files that run across its end.
 
 As in GFF3, an interval across base pair 1 ends beyond the last base pair: of a circle of 500 base pairs 490-520 is
-490-500 and 0-20.
+490-500 and 0-20. Genome browsers take no such interval: tracks that we write have one part before the end and one from
+base pair 1 on, and these are read as one.
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
+
+PART = ".part"
+"""Between the name of what lies across base pair 1 and the number of its part, 1 or 2."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,37 @@ class Circle:
 def pieces_of(circle: Circle | None, first: int, end: int) -> list[tuple[int, int]]:
     """The pieces of an interval; of linear DNA, None, itself."""
     return [(first, end)] if circle is None else circle.pieces(first, end)
+
+
+def joined_parts(path: str | Path, records: list[tuple[int, list[str]]], circle: Circle | None
+                 ) -> list[tuple[int, list[str]]]:
+    """Numbered records of BED, of which NAME.part1, up to the end of the circle, and NAME.part2, from base pair 1 on,
+    are one interval NAME that ends beyond it; of its other columns score and strand are kept.
+
+    Raises BadInputError, with the line, for a part without the other, and for parts on linear DNA.
+    """
+    parts = {(name, int(number)): (line, fields) for line, fields in records
+             for name, found, number in [(fields[3] if len(fields) > 3 else "").rpartition(PART)]
+             if found and number in ("1", "2")}
+    lines = {line for line, _ in parts.values()}
+    joined = [record for record in records if record[0] not in lines]
+    for (name, number), (line, fields) in parts.items():
+        second = parts.get((name, 3 - number), (0, None))[1]
+        ends = (fields, second) if number == 1 else (second, fields)
+        if circle is None and second is None:
+            joined.append((line, fields))
+            continue
+        if circle is None:
+            raise BadInputError(f"{path}, line {line}: {fields[3]} is a part of what lies across base pair 1 of a "
+                                "circle: set locus.circular, or rename it")
+        if second is None or ends[0][2] != str(circle.start + circle.length) or ends[1][1] != str(circle.start):
+            raise BadInputError(
+                f"{path}, line {line}: {fields[3]} needs {name}{PART}{3 - number}, and {name}{PART}1 must end at "
+                f"{circle.start + circle.length}, {name}{PART}2 begin at {circle.start}: correct the two, or rename it")
+        if number == 1:
+            whole = [fields[0], fields[1], str(int(second[2]) + circle.length), name, *fields[4:6]]
+            joined.append((line, whole))
+    return joined
 
 
 def bins_apart(bins: int, around: float | None = None) -> np.ndarray:

@@ -8,15 +8,17 @@ from numpy.typing import NDArray
 from chromabuild.genome.contact_targets import NEAREST, BinnedCounts, regularised_ratios, separation, visibilities
 from mesoscale.binned_polymer import BinnedPolymer
 from mesoscale.contact_energies import ContactEnergy
+from mesoscale.fibre import Fibre
 from mesoscale.maximum_entropy import fit_energies, scaled_targets
 from mesoscale.model import Chain
 
 Array = NDArray[np.float64]
 
 
-def polymer_of(chain: Chain, start: int, counts: BinnedCounts) -> BinnedPolymer:
-    """The polymer of a fibre whose base pair 0 lies at `start` of the chromosome, with a bead amid each bin."""
-    return BinnedPolymer.of(chain, counts.middle - start)
+def polymer_of(chain: Chain, fibre: Fibre, counts: BinnedCounts) -> BinnedPolymer:
+    """The polymer of a fibre's chain, with a bead amid each bin."""
+    return BinnedPolymer.of(chain, counts.middle - fibre.start - fibre.turn,
+                            len(fibre.sequence) if fibre.circular else None)
 
 
 def fit_map(
@@ -30,9 +32,10 @@ def fit_map(
     bins = len(counts.count)
     if known is None:
         known = np.ones((bins, bins), bool)
-    pair = np.stack(np.triu_indices(bins, NEAREST), axis=1)
-    _, decay = visibilities(counts.count, known)
-    relative = (decay[separation(bins)] * regularised_ratios(counts.count, known))[pair[:, 0], pair[:, 1]]
+    apart = separation(bins, counts.around)
+    pair = np.argwhere(np.triu(apart >= NEAREST))
+    _, decay = visibilities(counts.count, known, counts.around)
+    relative = (decay[apart] * regularised_ratios(counts.count, known, around=counts.around))[pair[:, 0], pair[:, 1]]
     target = scaled_targets(polymer, pair, relative, seed)
     return pair, target, fit_energies(polymer, pair, target, seed, progress=progress)
 

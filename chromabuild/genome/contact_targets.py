@@ -3,7 +3,8 @@
 Counts O of a pair of bins are modelled as v_i v_j g(|i - j|) R: the visibilities v of the bins (restriction sites,
 mapping, GC content; the factors that matrix balancing removes, Imakaev et al., Nat. Methods 9:999, 2012), the decay g
 with distance, and a ratio R that folding changes. In a map of few counts R is noise for most pairs; it is averaged over
-neighbouring pairs and drawn toward 1.
+neighbouring pairs and drawn toward 1. On a circle the distance is the shorter way round: of an ideal ring of N base
+pairs g is a function of s (N - s) / N, the same from either side.
 """
 
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.chromosomes import same_chromosome
+from chromabuild.genome.circle import bins_apart
 from chromabuild.genome.contact_matrix import is_matrix
 from chromabuild.genome.contacts import matrix_pixels, read_contacts
 
@@ -36,6 +38,8 @@ class BinnedCounts:
     start: int
     size: int
     count: Array
+    around: float | None = None
+    """Bins of a whole circle, which may have a part of one more; None: linear DNA."""
 
     @property
     def middle(self) -> Array:
@@ -43,9 +47,9 @@ class BinnedCounts:
         return self.start + self.size * (np.arange(len(self.count)) + 0.5)
 
 
-def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> BinnedCounts:
-    """Counts of the whole bins within a region: of a matrix (.cool, .mcool, .hic) at its finest resolution, or of a
-    BEDPE file of pairs of bins with counts in column 8.
+def read_counts(path: str | Path, chromosome: str, start: int, end: int, circular: bool = False) -> BinnedCounts:
+    """Counts of the whole bins within a region, which may be a circle: of a matrix (.cool, .mcool, .hic) at its finest
+    resolution, or of a BEDPE file of pairs of bins with counts in column 8.
 
     Raises BadInputError for files that cannot be read, BEDPE of more than one bin size, and too few or many bins.
     """
@@ -77,26 +81,28 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int) -> Binn
     for i, j, value in rows:
         if 0 <= min(i, j) and max(i, j) < bins:
             count[i, j] = count[j, i] = value
-    if not count[np.triu_indices(bins, NEAREST)].any():
+    around = (end - start) / size if circular else None
+    if not count[separation(bins, around) >= NEAREST].any():
         raise BadInputError(f"{path} holds no contact between bins within {chromosome}:{start + 1}-{end}: check names "
                             "and positions")
-    return BinnedCounts(chromosome, first * size, size, count)
+    return BinnedCounts(chromosome, first * size, size, count, around)
 
 
-def separation(bins: int) -> NDArray[np.int64]:
-    """Distance in bins (n, n) of each pair."""
-    return np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))
+def separation(bins: int, around: float | None = None) -> NDArray[np.int64]:
+    """Distance in bins (n, n) of each pair, on a circle of `around` bins the shorter way round."""
+    return bins_apart(bins, around)[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
 
 
-def visibilities(count: Array, known: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Visibility (n,) of each bin, of geometric mean 1, and decay (n,) with distance in bins, of counts (n, n).
+def visibilities(count: Array, known: NDArray[np.bool_], around: float | None = None) -> tuple[Array, Array]:
+    """Visibility (n,) of each bin, of geometric mean 1, and decay (n,) with distance in bins, of counts (n, n), which
+    may be those of a circle of `around` bins.
 
     Maximum likelihood of Poisson counts v_i v_j g(|i - j|) in the `known` pixels (n, n), symmetric, by iterative
     proportional fitting; decays of neighbouring distances are pooled. A bin without a count has the least visibility of
     all.
     """
     bins = len(count)
-    apart = separation(bins)
+    apart = separation(bins, around)
     known = known & (apart > 0)
     seen = np.where(known, count, 0.0)
     visible = np.ones(bins)
@@ -117,17 +123,20 @@ def visibilities(count: Array, known: NDArray[np.bool_]) -> tuple[Array, Array]:
     return visible, decay
 
 
-def regularised_ratios(count: Array, known: NDArray[np.bool_], width: float = WIDTH, prior: float = PRIOR) -> Array:
+def regularised_ratios(count: Array, known: NDArray[np.bool_], width: float = WIDTH, prior: float = PRIOR,
+                       around: float | None = None) -> Array:
     """Ratio (n, n) of each pair to what visibilities and distance alone give, also where it is not `known`.
 
     Counts and expected counts of known pixels are summed with the weights of a Gaussian kernel of `width` bins; `prior`
-    counts as expected are added to both.
+    counts as expected are added to both. On a circle of `around` bins the last bin is a neighbour of the first.
     """
-    visible, decay = visibilities(count, known)
-    apart = separation(len(count))
-    use = known & np.triu(np.ones_like(known), 1)
+    visible, decay = visibilities(count, known, around)
+    apart = separation(len(count), around)
+    # Each pair once; on a circle, where every pair has its neighbours on either side of the diagonal, both ways.
+    use = known & (np.triu(np.ones_like(known), 1) if around is None else apart > 0)
     expected = np.outer(visible, visible) * decay[apart]
-    seen, wanted = (2 * np.pi * width**2 * gaussian_filter(np.where(use, values, 0.0), width, mode="constant")
+    seen, wanted = (2 * np.pi * width**2 * gaussian_filter(np.where(use, values, 0.0), width,
+                                                           mode="constant" if around is None else "wrap")
                     for values in (count, expected))
     ratio = np.triu((seen + prior) / (wanted + prior), 1)
     return ratio + ratio.T + np.eye(len(count))

@@ -49,24 +49,29 @@ def enriched_pairs(i: np.ndarray, j: np.ndarray, count: np.ndarray, bins: int, a
     return [(int(a), int(b), float(r)) for a, b, r in zip(i[keep], j[keep], ratio[keep], strict=True)]
 
 
-def matrix_contacts(path: str, chromosome: str, start: int, end: int, circular: bool = False) -> list[tuple]:
+def matrix_contacts(path: str, chromosome: str, start: int, end: int, circular: bool = False
+                    ) -> tuple[list[tuple], str | None]:
     """Contacts of a .cool, .mcool or .hic file within a region (whole bins only), which may be `circular`, at its
-    finest resolution."""
-    matrix = matrix_pixels(path, chromosome, start, end)
+    finest resolution; and how many pairs cross its border, None where none does."""
+    matrix = matrix_pixels(path, chromosome, start, end, crossing=True)
     size, first = int(matrix["size"]), int(matrix["first"])
     pairs = enriched_pairs(matrix["row"], matrix["column"], matrix["count"], int(matrix["bins"]),
                            (end - start) / size if circular else None)
-    origin = first * size
+    origin, crossing = first * size, matrix["crossing"]
+    told = (f"{len(crossing)} pairs of bins of which one reaches outside the locus, {np.nansum(crossing):.7g} counts "
+            "in all") if len(crossing) else None
     return [
         (chromosome, origin + a * size, origin + (a + 1) * size, chromosome, origin + b * size, origin + (b + 1) * size,
          ratio, f"bins {origin + a * size} and {origin + b * size}")
         for a, b, ratio in pairs
-    ]  # fmt: skip
+    ], told  # fmt: skip
 
 
-def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | None = None) -> dict[str, np.ndarray]:
+def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | None = None, crossing: bool = False
+                  ) -> dict[str, np.ndarray]:
     """Filled pixels of a .cool, .mcool or .hic file within a region: ``size`` (bp a bin), ``first`` (number of the
-    first bin), ``bins`` (whole bins in the region); ``row`` <= ``column`` (n,), counted from the first, and ``count``.
+    first bin), ``bins`` (whole bins in the region); ``row`` <= ``column`` (n,), counted from the first, and ``count``;
+    with ``crossing`` also the counts of pairs of a bin in the region with one outside, which takes time on a genome.
 
     Of several resolutions the finest, or the coarsest that divides ``into``. Raises BadInputError for a file that is
     missing or no matrix.
@@ -75,7 +80,7 @@ def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | 
         raise BadInputError(f"{path} does not exist: correct the path in locus.yaml")
     script = Path(__file__).with_name("matrix_reader.py")
     names = [chromosome, *sorted(chromosome.others)] if isinstance(chromosome, Chromosome) else [chromosome]
-    arguments = [path, "\t".join(names), str(start), str(end), *([str(into)] if into else [])]
+    arguments = [path, "\t".join(names), str(start), str(end), str(into or 0), str(int(crossing))]
     read = subprocess.run([sys.executable, "-P", script, *arguments], capture_output=True)
     if read.returncode:
         said = read.stderr.decode(errors="replace").strip().splitlines()

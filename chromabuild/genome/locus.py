@@ -223,9 +223,6 @@ def _protein_sites(section: LocusSection, chromosome: str, start: int, length: i
 
 def _check_circle(section: LocusSection, length: int) -> None:
     """Raise BadInputError for what a circle cannot have, and for one that is too short."""
-    if section.is_bare_circle and section.contacts is not None:
-        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, not folded: "
-                            "leave locus.contacts empty")
     if section.nucleosomes is None and section.missing_dimers is not None:
         raise BadInputError("locus.circular: closed DNA is built without missing_dimers: leave locus.missing_dimers "
                             "empty")
@@ -302,9 +299,11 @@ def _contacts(section: LocusSection, chromosome: str, start: int, length: int, t
         return (turned_interval(first - start, last - start, turn, length) if section.circular
                 else (first - start, last - start))
 
-    contacts, ignored, reasons = [], [], []
-    found = (matrix_contacts(section.contacts, chromosome, start, end, section.circular)
-             if is_matrix(section.contacts) else read_contacts(section.contacts))
+    contacts, ignored, reasons, crossing = [], [], [], None
+    if is_matrix(section.contacts):
+        found, crossing = matrix_contacts(section.contacts, chromosome, start, end, section.circular)
+    else:
+        found = read_contacts(section.contacts)
     for one, a, b, other, c, d, weight, where in found:
         is_here = same_chromosome(one, chromosome) and same_chromosome(other, chromosome)
         inside = [start <= first and last <= end if circle is None else circle.holds(first, last)
@@ -328,4 +327,4 @@ def _contacts(section: LocusSection, chromosome: str, start: int, length: int, t
         raise BadInputError(f"{section.contacts} holds no contact that can be used within {chromosome}:{start + 1}-"
                             f"{end}{why}: check names and positions, or leave locus.contacts empty")
     used.count(section.contacts, len(contacts), len(found))
-    return contacts, ignored
+    return contacts, ignored + [crossing] * (crossing is not None)

@@ -1,8 +1,8 @@
 """Part of a contact matrix (.cool, .mcool, .hic), read by hictkpy in a process of its own.
 
 From its import on a thread of hictkpy (1.4) keeps a core busy, so that nothing that computes may import it. Run as a
-script with PATH CHROMOSOME START END [BIN], the chromosome's other names behind its own, after tabs; writes an .npz to
-standard output, or a line on what is wrong to standard error.
+script with PATH CHROMOSOME START END BIN CROSSING (0: none), the chromosome's other names behind its own, after tabs;
+writes an .npz to standard output, or a line on what is wrong to standard error.
 """
 
 import io
@@ -14,10 +14,11 @@ import numpy as np
 from chromabuild.genome.chromosomes import Chromosome, spelled
 
 
-def main(path: str, chromosome: str, start: int, end: int, into: int | None = None) -> str | None:
-    """Write the bin size, the first bin and number of bins that lie in the region, and the filled pixels, counted from
-    the first bin. Of a file with several resolutions the finest, or the coarsest that divides ``into``. Returns what is
-    wrong, if anything is."""
+def main(path: str, chromosome: str, start: int, end: int, into: int, crossing: int) -> str | None:
+    """Write the bin size, the first bin and number of bins that lie in the region, the filled pixels, counted from the
+    first bin, and, with ``crossing``, counts of pixels of one bin in the region with another of its chromosome. Of a
+    file with several resolutions the finest, or the coarsest that divides ``into``. Returns what is wrong, if anything
+    is."""
     try:
         if hictkpy.is_cooler(path):
             file = hictkpy.File(path)
@@ -31,14 +32,20 @@ def main(path: str, chromosome: str, start: int, end: int, into: int | None = No
             return f"{path} has no chromosome {str(wanted)!r}; it has {', '.join(list(file.chromosomes())[:5])}"
         size = file.resolution()
         first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
-        found = {"row": [], "column": [], "count": []}
+        found, across = {"row": [], "column": [], "count": []}, []
         if last > first:
-            matrix = file.fetch(f"{name}:{first * size}-{last * size}", count_type="float").to_coo()
+            inside, end = f"{name}:{first * size}-{last * size}", file.chromosomes()[name]
+            matrix = file.fetch(inside, count_type="float").to_coo()
             found = {"row": matrix.row, "column": matrix.col, "count": matrix.data}
+            # Files hold the upper triangle: what comes before, with the region, and the region with what comes behind.
+            sides = [(f"{name}:0-{first * size}", inside)] * (first > 0)
+            sides += [(inside, f"{name}:{last * size}-{end}")] * (last * size < end)
+            for one, other in sides if crossing else ():
+                across.extend(file.fetch(one, other, count_type="float").to_coo().data.tolist())
     except (RuntimeError, ValueError, OSError) as error:
         return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"
     buffer = io.BytesIO()
-    np.savez(buffer, size=size, first=first, bins=max(0, last - first), **found)
+    np.savez(buffer, size=size, first=first, bins=max(0, last - first), crossing=np.array(across, float), **found)
     sys.stdout.buffer.write(buffer.getvalue())
     return None
 

@@ -11,7 +11,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import LocusSection
 from chromabuild.genome.bed import bed_interval, bed_records, finite_score
 from chromabuild.genome.chromosomes import same_chromosome
-from chromabuild.genome.circle import Circle
+from chromabuild.genome.circle import Circle, joined_parts
 from chromabuild.genome.records_used import RecordsUsed
 from chromabuild.genome.wrapping import ARM, FULL_HALF, UNIFORM, Wrapping
 from mesoscale.fibre import Adjustment, MissingDimer
@@ -51,15 +51,17 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
                      ) -> list[Nucleosome]:
     """Nucleosomes of a BED file, sorted: an interval's middle base is the dyad; column 4 names it, column 5 scores it.
 
-    ``wrapping`` says how many base pairs are on each. In a narrowPeak file column 10 places the dyad, where it is
-    not -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out those that do not touch it, and
-    ``used`` counts dyads on it. A record of a ``circle`` may end beyond the sequence. Raises BadInputError, with the
-    line, for a malformed record, a dyad given twice and, without ``cut``, for another chromosome and a dyad outside
-    the sequence.
+    ``wrapping`` says how many base pairs are on each. In a narrowPeak file column 10 places the dyad, where it is not
+    -1. `start` and `length` place the sequence on `chromosome`; ``cut`` leaves out those that do not touch it, and
+    ``used`` counts dyads on it. A record of a ``circle`` may end beyond the sequence, or be in two parts. Raises
+    BadInputError, with the line, for a malformed record, a dyad given twice and, without ``cut``, for another
+    chromosome and a dyad outside the sequence.
     """
     found: list[Nucleosome] = []
     is_narrow_peak = str(path).removesuffix(".gz").endswith(".narrowPeak")
     records = bed_records(path, 10 if is_narrow_peak else 3, "narrowPeak" if is_narrow_peak else "BED")
+    if not (cut or is_narrow_peak):
+        records = joined_parts(path, records, circle)
     for line, fields in records:
         first, end = bed_interval(path, line, fields[1], fields[2])
         if not same_chromosome(fields[0], chromosome):
@@ -78,7 +80,7 @@ def read_nucleosomes(path: str | Path, chromosome: str, start: int, length: int,
         if not cut and not start <= at < start + length:
             raise BadInputError(
                 f"{path}, line {line}: dyad {dyad} is outside the sequence {chromosome}:{start}-{start + length}: "
-                "cut the file to the locus or correct `start`"
+                "cut the file to the locus or correct `start`" + ", or set locus.circular" * (circle is None)
             )
         name = fields[3] if len(fields) > 3 and fields[3] else f"line{line}"
         score = finite_score(path, line, fields[4]) if len(fields) > 4 and fields[4] not in (".", "") else 1.0

@@ -52,7 +52,8 @@ def read_protein_sites(path: str | Path, chromosome: str, start: int, length: in
             if cut:
                 continue
             raise BadInputError(f"{path}, line {line}: {first}-{end} reaches outside the sequence "
-                                f"{chromosome}:{start}-{start + length}: cut the file to the locus or correct `start`")
+                                f"{chromosome}:{start}-{start + length}: cut the file to the locus or correct `start`"
+                                + ", or set locus.circular" * (circle is None))
         found.append(ProteinSite(fields[3].strip(), first - start, end - start, strand == "-", line))
     if not found and not cut:
         raise BadInputError(f"{path} holds no protein: give at least one BED record, or leave locus.proteins empty")

@@ -98,7 +98,7 @@ def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: 
         scaffold = folded or Scaffold.read(folder / "scaffold.h5")
         extent = _widths_of_fold(config, octamers, complexes, scaffold, folded is not None, directions)
         return extent, OF_FOLD if folded else "scaffold.h5"
-    if config.locus.is_bare_circle:
+    if config.is_laid_flat:
         circle, _ = circular_path(len(fibre.sequence), config.locus.linking_number)
         return np.ptp(circle @ directions.T, axis=0) + 2 * DNA_RADIUS, OF_CIRCLE
     extent, source = _extent_by_law(config, fibre)
@@ -142,7 +142,7 @@ def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) ->
     """Whether the box follows from the settings or from files, rather than from a guess at the fibre."""
     scaffold = config.scaffold
     packed = scaffold.is_packed and nucleosomes > 1
-    if config.solvate.edges or scaffold.container or packed or config.locus.is_bare_circle:
+    if config.solvate.edges or scaffold.container or packed or config.is_laid_flat:
         return True
     names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)

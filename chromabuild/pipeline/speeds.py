@@ -130,7 +130,7 @@ def folding_seconds(config: Settings, nucleosomes: int, base_pairs: int) -> floa
     """Of the sampling and what goes before and after, on one core of the reference."""
     section = config.scaffold
     particles = nucleosomes + max(0, base_pairs - WRAPPED * nucleosomes) / BEAD
-    if config.locus.is_bare_circle:
+    if config.is_laid_flat:
         return 0.0
     if nucleosomes < 2:
         return section.sweeps * (SWEEP + LONE * particles)

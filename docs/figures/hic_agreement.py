@@ -40,7 +40,7 @@ def main() -> None:
     fibre = load_locus(load_config(ROOT / "workflows/config/chrXIII.yaml").locus).fibre()
     chain = build_chain(fibre, Parameters(confinement_radius=RADIUS, core_charges="formal"))
     counts = read_counts(HIC, fibre.chromosome, fibre.start, fibre.start + len(fibre.sequence))
-    polymer = polymer_of(chain, fibre.start, counts)
+    polymer = polymer_of(chain, fibre, counts)
     pair, target, energy = fit_map(polymer, counts, SEED)
     free, made = frequencies(polymer), frequencies(polymer.with_energies(pair, energy))
     bins = len(counts.count)

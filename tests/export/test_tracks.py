@@ -11,10 +11,14 @@ from support.judges import PYTHON, needs_judges
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.export.region import base_pairs_of_region
-from chromabuild.export.tracks import CROWDING_DISTANCE, CROWDING_RADIUS, crowding, write_tracks
+from chromabuild.export.tracks import CROWDING_DISTANCE, CROWDING_RADIUS, crowding, nucleosome_lines, write_tracks
 from chromabuild.genome.bigwig import read_signal
 from chromabuild.genome.bigwig_writer import write_signal
+from chromabuild.genome.locus import Locus
 from chromabuild.pipeline.export import export_tracks
+from mesoscale.circle import ring
+from mesoscale.model import Parameters, build_chain
+from mesoscale.scaffold import build_scaffold
 
 READ = """
 import json, sys, pyBigWig
@@ -67,13 +71,45 @@ def test_tracks_of_a_circle_are_in_the_numbering_of_the_input(scaffold, tmp_path
     circle = replace(scaffold, circular=True, position=start + (np.arange(n) + turn) % n)
     bed, wrapped, _ = write_tracks(circle, tmp_path / "tracks")
     rows = [line.split("\t") for line in bed.read_text().splitlines() if not line.startswith("track")]
-    across = [row for row in rows if row[3] == "1"]
+    across = [row for row in rows if row[3] in ("1.part2", "1.part1")]
+    assert [row[3] for row in across] == ["1.part2", "1.part1"] and max(int(row[2]) for row in rows) <= start + n
     assert [(int(row[1]) - start, int(row[2]) - start) for row in across] == [(0, 117), (n - 30, n)]
     assert [int(row[7]) - int(row[6]) for row in across] == [1, 0] and len(rows) == 3
     assert int(across[0][6]) == circle.position[circle.dyad[0]]
     found = read_signal(wrapped, "chrIV", start, start + n)
     assert (found[circle.position - start] == (circle.nucleosome >= 0)).all()
     assert base_pairs_of_region(f"chrIV:{start + 1}-{start + n}", circle) == (first + 30, first + 29)
+
+
+@pytest.mark.parametrize("by", [0, 60, 110, 199])
+def test_tracks_of_a_circle_are_read_back_as_the_same_circle(tmp_path, by):
+    """Numbered so that no nucleosome, or one of them, lies across base pair 1: two records are read as one."""
+    text = "".join(np.random.default_rng(7).choice(list("ACGT"), 500))
+    (tmp_path / "c.fa").write_text(f">c\n{text[by:]}{text[:by]}\n")
+    dyads = sorted((dyad - by) % 500 for dyad in (120, 340))
+    (tmp_path / "n.bed").write_text("".join(f"c\t{dyad}\t{dyad + 1}\n" for dyad in dyads))
+    locus = Locus.from_files(tmp_path / "c.fa", tmp_path / "n.bed", circular=True)
+    chain = build_chain(locus.fibre(), Parameters(core_charges="formal"))
+    scaffold = build_scaffold(locus.fibre(), chain, *ring(chain), Parameters())
+    written = tmp_path / "tracks.bed"
+    written.write_text(nucleosome_lines(scaffold))
+    assert written.read_text().count(".part") == 2 * any(dyad < 73 or dyad >= 500 - 73 for dyad in dyads)
+    again = Locus.from_files(tmp_path / "c.fa", written, circular=True)
+    assert [(one.dyad, one.before, one.after) for one in again.nucleosomes] == [
+        (one.dyad, one.before, one.after) for one in locus.nucleosomes]
+    assert again.sequence == locus.sequence and not again.records_used
+
+
+def test_a_part_without_the_other_is_refused(tmp_path):
+    (tmp_path / "c.fa").write_text(">c\n" + "ACGTT" * 100 + "\n")
+    rows = ["c\t0\t117\t7.part2\n", "c\t470\t500\t7.part1\n", "c\t200\t347\t8\n"]
+    bed = tmp_path / "n.bed"
+    for lines, keys, said in ((rows[1:], {"circular": True}, "line 1: 7.part1 needs 7.part2, and 7.part1 must end at"),
+                              ([rows[0].replace("0", "5", 1), *rows[1:]], {"circular": True}, "7.part2 begin at 0"),
+                              (rows, {}, "line 1: 7.part2 is a part of what lies across base pair 1 of a circle")):
+        bed.write_text("".join(lines))
+        with pytest.raises(BadInputError, match=said):
+            Locus.from_files(tmp_path / "c.fa", bed, **keys)
 
 
 def test_crowding_of_a_circle_goes_the_shorter_way_round():

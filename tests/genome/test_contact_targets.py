@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.cli import app
+from chromabuild.genome.circle import Circle
 from chromabuild.genome.contact_energies import contact_energies_text, read_contact_energies
 from chromabuild.genome.contact_targets import read_counts, regularised_ratios, separation, visibilities
 from mesoscale.contact_energies import ContactEnergy
@@ -103,3 +104,66 @@ def test_the_command_writes_a_table_that_the_settings_take(tmp_path, monkeypatch
     done = CliRunner().invoke(app, ["validate", "--config", str(settings), "--set",
                                     f"scaffold.contact_energies={table}"])  # fmt: skip
     assert done.exit_code == BadInputError.exit_code
+
+
+def ring_map(bins, around):
+    """Counts of an ideal ring, (s (N - s) / N)^-1.5, seen with visibilities of the bins."""
+    apart = np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))
+    visible = 1 + 0.5 * np.sin(np.arange(bins))
+    return 1e4 * np.outer(visible, visible) * np.maximum(apart * (around - apart) / around, 0.5) ** -1.5
+
+
+@pytest.mark.parametrize("around", [24.0, 24.4])
+def test_an_ideal_ring_has_no_contacts_beyond_its_distances(around):
+    """The decay is that of s (N - s) / N, and every ratio 1: of linear DNA those of the ends would be more.
+    With a part of a bin at the seam the two ways round to a place differ by that part."""
+    counts, known = ring_map(24, around), np.ones((24, 24), bool)
+    visible, decay = visibilities(counts, known, around)
+    assert visible == pytest.approx(np.exp(-np.log(1 + 0.5 * np.sin(np.arange(24))).mean())
+                                    * (1 + 0.5 * np.sin(np.arange(24))), rel=0.1)
+    s = np.arange(2.0, 13)
+    assert decay[4:13] / decay[4] == pytest.approx((s * (around - s) / around)[2:] ** -1.5
+                                                   / (4 * (around - 4) / around) ** -1.5, rel=0.15)
+    assert regularised_ratios(counts, known, around=around) == pytest.approx(np.ones((24, 24)), abs=0.15)
+    assert regularised_ratios(counts, known)[0, 23] > 1.7
+
+
+def test_a_map_of_a_circle_may_begin_at_any_bin():
+    """Ratios of a noisy map with a planted contact across the seam roll with it."""
+    random = np.random.default_rng(3)
+    counts = ring_map(24, 24.0)
+    counts[1, 20] = counts[20, 1] = 8 * counts[1, 20]
+    counts = np.triu(random.poisson(counts)).astype(float)
+    counts, known = counts + np.triu(counts, 1).T, np.ones((24, 24), bool)
+    one = regularised_ratios(counts, known, around=24.0)
+    other = regularised_ratios(np.roll(counts, (7, 7), axis=(0, 1)), known, around=24.0)
+    assert other == pytest.approx(np.roll(one, (7, 7), axis=(0, 1)), rel=1e-6)
+    assert np.unravel_index(np.argmax(np.triu(one)), one.shape) == (1, 20)
+
+
+@pytest.mark.parametrize("dyads", [range(100, 11900, 200), ()])
+def test_the_command_fits_energies_of_a_circle(tmp_path, monkeypatch, dyads):
+    """With nucleosomes and without: all pairs of 12 bins that are two apart either way round, targets of a pair across
+    base pair 1 as those of one inside, and a table that the circle takes."""
+    monkeypatch.setattr("mesoscale.maximum_entropy.WALKS", 4)
+    (tmp_path / "a.fa").write_text(">chr1\n" + "ACGT" * 3000 + "\n")
+    (tmp_path / "a.bed").write_text("".join(f"chr1\t{d}\t{d + 1}\n" for d in dyads))
+    counts = 300 * ring_map(12, 12.0) / ring_map(12, 12.0).max()
+    (tmp_path / "map.bedpe").write_text("".join(
+        f"chr1\t{1000 * i}\t{1000 * i + 1000}\tchr1\t{1000 * j}\t{1000 * j + 1000}\t.\t{counts[i, j]}\n"
+        for i in range(12) for j in range(i, 12)))
+    settings, table = tmp_path / "locus.yaml", tmp_path / "energies.bedpe"
+    nucleosomes = f"{tmp_path}/a.bed" if dyads else "null"
+    settings.write_text(f"output: {tmp_path}/out\nlocus: {{fasta: {tmp_path}/a.fa, nucleosomes: {nucleosomes}, "
+                        "circular: true}\n")
+    done = CliRunner().invoke(app, ["contact-energies", str(tmp_path / "map.bedpe"), "-o", str(table), "--config",
+                                    str(settings)])
+    assert done.exit_code == 0, done.output
+    entries = {(one.first[0] // 1000, one.second[0] // 1000): one
+               for one in read_contact_energies(table, "chr1", 0, 12000, Circle(0, 12000))}
+    assert len(entries) == 12 * 9 // 2 and (0, 11) not in entries
+    assert entries[0, 10].target == pytest.approx(entries[4, 6].target, rel=0.5)
+    assert entries[0, 10].target > 2 * entries[0, 6].target
+    done = CliRunner().invoke(app, ["validate", "--config", str(settings), "--set",
+                                    f"scaffold.contact_energies={table}"])  # fmt: skip
+    assert done.exit_code == 0, done.output

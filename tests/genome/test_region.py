@@ -17,6 +17,7 @@ from chromabuild.base.settings import LocusSection, load_config
 from chromabuild.genome.bigwig import read_signal
 from chromabuild.genome.bigwig_writer import write_signal
 from chromabuild.genome.chromosomes import canonical, spelled
+from chromabuild.genome.contact_map import upper_pixels, write_pixels
 from chromabuild.genome.fasta import read_fasta, read_region
 from chromabuild.genome.locus import load_locus
 from chromabuild.genome.region import Region
@@ -114,6 +115,20 @@ def test_locus_cut_from_a_genome(genome, tmp_path):
     assert [(c.first, c.second, c.weight) for c in locus.contacts] == [((100, 150), (700, 750), 2.0)]
     assert len(locus.ignored_contacts) == 1 and locus.ignored_contacts[0].startswith("line 2: 900-950")
     assert "reaches outside the locus" in locus.ignored_contacts[0]
+
+
+def test_pairs_of_a_matrix_across_the_border_are_told(genome, tmp_path):
+    """A map of chrI in bins of 100 bp, 1 everywhere and one pair that stands out: of the ten bins of the region with
+    the twenty others 200 pairs cross its border; one of 5 counts among them."""
+    counts = np.ones((30, 30))
+    counts[12, 17] = counts[17, 12] = 20
+    counts[3, 12] = counts[12, 3] = 5
+    write_pixels(upper_pixels(counts), 30, 100, "chrI", 0, tmp_path / "map.cool")
+    keys = {"fasta": str(genome / "genome.fa.gz"), "nucleosomes": None, "contacts": str(tmp_path / "map.cool")}
+    locus = load_locus(LocusSection(**keys, region="chrI:1,001-2,000"))
+    assert [(c.first, c.second) for c in locus.contacts] == [((200, 300), (700, 800))]
+    assert locus.ignored_contacts == ("200 pairs of bins of which one reaches outside the locus, 204 counts in all",)
+    assert load_locus(LocusSection(**keys, region="chrI:1-3000")).ignored_contacts == ()
 
 
 def test_summits_of_narrow_peaks_are_dyads(tmp_path):

@@ -93,13 +93,6 @@ def test_methylation_is_read_where_the_input_has_it(tmp_path):
     assert sorted(locus.position[np.flatnonzero(found[:414])].tolist()) == places and not found[414:].any()
 
 
-def test_a_circle_alone_has_no_contacts(tmp_path):
-    fasta, _ = written(tmp_path, 414, (103, 310))
-    (tmp_path / "x.bedpe").write_text("c\t1\t2\tc\t200\t201\n")
-    with pytest.raises(BadInputError, match="without nucleosomes and other proteins is laid flat, not folded"):
-        Locus.from_files(fasta, None, tmp_path / "x.bedpe", circular=True)
-
-
 def occupied(tmp_path, by, nucleosomes, length=900):
     """The locus of one circle with three contacts and two proteins, numbered from ``by`` base pairs further on."""
     text = "".join(np.random.default_rng(5).choice(list("ACGT"), length))

@@ -81,15 +81,10 @@ FOLD = {
     "formal charges and flexible tails": case({"scaffold": {"tails": "flexible", "core_charges": "formal"}}),
     "temperatures that do not ascend": case({"scaffold": {"hotter": [1.2, 1.1]}}),
     "a replica that there is not": case({"scaffold": {"replica": 2}}),
-    "walls around a circle": case(locus(nucleosomes=None, circular=True) | {"scaffold": {"confinement_radius": 9}}),
     "a circle that is twisted": case(locus(nucleosomes=None, circular=True, linking_number=5)),
     "turns of linear DNA": case(locus(linking_number=5)),
     "turns of a circle with nucleosomes": case(locus(circular=True, linking_number=5)),
     "a circle that is too short": case(locus(nucleosomes=None, circular=True), locus__fa=">chr1\nACGTTGCA\n"),
-    "contacts of a circle alone": of_file("locus", "contacts", bed("chr1 0 100 chr1 300 400"), "x.bedpe", circular=True,
-                                          nucleosomes=None),
-    "energies of a circle alone": (SOUND | {"x.bed": ENERGY.format(0.5, 1)}, {
-        "locus": {"circular": True, "nucleosomes": None}, "scaffold": {"contact_energies": "x.bed"}}),
     "missing dimers of a circle alone": of_file("locus", "missing_dimers", bed("chr1 0 100 both"), circular=True,
                                                 nucleosomes=None),
     "no protein on a part that is closed": of_file("locus", "proteins", bed("chr1 400 420 TBP"), circular=True,
@@ -97,6 +92,8 @@ FOLD = {
     "a protein on a circle without a linker": case(
         locus(circular=True, proteins="p.bed"), locus__fa=f">chr1\n{SEQUENCE[:200]}\n", p__bed=bed("chr1 195 205 TBP"),
         nucleosomes__bed=bed("chr1 20 21", "chr1 120 121")),
+    "a part of a nucleosome without the other": of_dyads(bed("chr1 600 640 a.part1", "chr1 300 301"), circular=True),
+    "parts of a nucleosome of linear DNA": of_dyads(bed("chr1 600 640 a.part1", "chr1 0 107 a.part2")),
     "a circle without a linker": case(
         locus(circular=True), locus__fa=f">chr1\n{SEQUENCE[:200]}\n",
         nucleosomes__bed=bed("chr1 20 21", "chr1 120 121")),
@@ -370,7 +367,6 @@ ELSEWHERE = {
     "base/settings.py:parse_override": _COMMAND + "--set",
     "base/settings.py:validated": _COMMAND + "--set, and what the cases refuse",
 
-    "api.py:fit_contact_energies": _COMMAND + "contact-energies",
     "api.py:fold": _CHECKED + "validation.py:check_fibre_and_fold",
     "build/fibre.py:relaxed_path": _LATER + "scaffold.h5",
     "build/octamers.py:with_scaffold_tails": _LATER + "scaffold.h5",

@@ -167,13 +167,14 @@ def fold_name(number: int) -> str:
 def make_design(config: Settings) -> Design:
     """The ensemble that the settings describe.
 
-    Raises BadInputError with one sentence for what cannot be used: a circle alone, a comparison without bins, a range
-    of slopes without length, pixels that are held out or energies that are sought where there are no contacts.
+    Raises BadInputError with one sentence for what cannot be used: a circle that is laid flat, a comparison without
+    bins, a range of slopes without length, pixels that are held out or energies that are sought where there are no
+    contacts.
     """
     locus, section = load_locus(config.locus, config.seed), config.ensemble
-    if config.locus.is_bare_circle:
-        raise BadInputError("locus.circular: a circle without nucleosomes and other proteins is laid flat, and all its "
-                            "folds are the same: leave section ensemble out")
+    if config.is_laid_flat:
+        raise BadInputError("locus.circular: a circle of DNA alone is laid flat, and all its folds are the same: give "
+                            "locus.contacts or scaffold.confinement_radius, or leave section ensemble out")
     if section.slope_to <= section.slope_from:
         raise BadInputError(f"ensemble.slope_to = {section.slope_to} is not beyond slope_from = {section.slope_from}: "
                             "give a longer distance")

@@ -43,7 +43,7 @@ def run(job: Job) -> Summary:
         raise ClashesRemainError(f"{scaffold.floor_violations} pairs of DNA and cores overlap in the folded fibre, by "
                                  f"up to {scaffold.deepest_violation:.3f} nm: try another --seed, more room "
                                  "(scaffold.container, confinement_radius) or longer linkers (locus.minimum_linker)")
-    return locus.summary() | (_linking(scaffold, locus.linking_number, job.threads) if scaffold.circular else {}) | {
+    return locus.summary() | (_linking(scaffold, fibre.linking_number, job.threads) if scaffold.circular else {}) | {
         "sweeps": job.config.scaffold.sweeps,
         "linker_histones": sum(fibre.linker_histone),
         **({"linker_arms_held": arms} if (arms := held_arms(fibre)) else {}),
@@ -79,12 +79,14 @@ def _linking(scaffold: "Scaffold", wanted: int | None, threads: int) -> Summary:
     relaxed = len(scaffold.base) * TWIST / 360.0
     told = {"linking_number": number, "relaxed_turns": round(relaxed, 2),
             "superhelical_density": round((number - relaxed) / relaxed, 4) + 0.0}
-    if not len(scaffold.dyad) and scaffold.proteins is None:
+    if not scaffold.linkers:  # it is laid flat
         return told
     if (knot := knot_determinant(scaffold.origin)) != 1 or wanted not in (None, number):
         found = f"a linking number of {number}" if knot == 1 else f"a knot (determinant {knot})"
         raise BadInputError(f"the circle is folded to {found}: try another --seed, or more room (scaffold.packing: "
                             "free, choose: last)")
+    if not len(scaffold.dyad) and scaffold.proteins is None:
+        return told
     each = {"linking_difference_a_nucleosome": round((number - relaxed) / len(scaffold.dyad), 2)} if len(
         scaffold.dyad) else {}
     return told | {"linking_difference": round(number - relaxed, 2), **each,

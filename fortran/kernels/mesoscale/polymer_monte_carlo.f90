@@ -1,6 +1,6 @@
-!> Metropolis Monte Carlo of polymers of few beads: springs along the chain, an energy for the contact of each pair of
-!> beads, and around them a soft confining sphere, or neighbours: the periodic images of the chain in a cubic cell. Many
-!> walks are sampled side by side, each from its own random numbers.
+!> Metropolis Monte Carlo of polymers of few beads: springs along the chain, which may be closed to a ring, an energy for
+!> the contact of each pair of beads, and around them a soft confining sphere, or neighbours: the periodic images of the
+!> chain in a cubic cell. Many walks are sampled side by side, each from its own random numbers.
 !>
 !> The cell is at least twice as wide as a contact reaches, so that of all images of a bead one at most meets another.
 module polymer_monte_carlo
@@ -23,7 +23,7 @@ contains
     integer(int32), intent(in) :: n                !< beads
     integer(int32), intent(in) :: walks, trials, every
     integer(int32), intent(in) :: samples          !< trials / every
-    real(real64), intent(in) :: spring(n - 1)      !< kBT/nm^2: energy k/2 d^2
+    real(real64), intent(in) :: spring(n)          !< kBT/nm^2: energy k/2 d^2; the last joins the last bead to the first
     real(real64), intent(in) :: pair(n, n)         !< kBT that the contact of two beads costs; symmetric
     real(real64), intent(in) :: well(2)            !< nm, flat part and reach of a contact
     real(real64), intent(in) :: sphere(2)          !< kBT/nm^2, nm: stiffness and radius
@@ -50,11 +50,11 @@ contains
   !> Energy (kBT) of a conformation.
   function polymer_energy(n, spring, pair, well, sphere, cell, place) result(energy)
     integer(int32), intent(in) :: n                !< beads
-    real(real64), intent(in) :: spring(n - 1), pair(n, n), well(2), sphere(2), cell(2)   !< as in `sample_polymers`
+    real(real64), intent(in) :: spring(n), pair(n, n), well(2), sphere(2), cell(2)   !< as in `sample_polymers`
     real(real64), intent(in) :: place(3, n)        !< nm
     real(real64) :: energy
     integer(int32) :: i, j
-    energy = 0
+    energy = 0.5_real64 * spring(n) * sum((place(:, 1) - place(:, n))**2)
     do i = 1, n
       energy = energy + outside(place(:, i), sphere)
       if (i < n) energy = energy + 0.5_real64 * spring(i) * sum((place(:, i + 1) - place(:, i))**2)
@@ -108,6 +108,13 @@ contains
         * (sum((new(:, first) - place(:, first - 1))**2) - sum((place(:, first) - place(:, first - 1))**2))
       if (last < n) change = change + 0.5_real64 * spring(last) &
         * (sum((place(:, last + 1) - new(:, last))**2) - sum((place(:, last + 1) - place(:, last))**2))
+    end if
+    if (last == n .and. first > 1) then   ! the spring that closes a ring
+      change = change + 0.5_real64 * spring(n) &
+        * (sum((new(:, n) - place(:, 1))**2) - sum((place(:, n) - place(:, 1))**2))
+    else if (first == 1 .and. last < n) then
+      change = change + 0.5_real64 * spring(n) &
+        * (sum((new(:, 1) - place(:, n))**2) - sum((place(:, 1) - place(:, n))**2))
     end if
     reach2 = well(2)**2
     do p = first, last
