@@ -246,7 +246,7 @@ def commands(benchmark: Benchmark, build: Build, journal: Journal, calls: int) -
     def trial(key: str) -> dict:
         _, how, at, name = key.split(" ", 3)
         if how == "disk":
-            return walk.disk_fails(name, int(at))
+            return walk.disk_fails(name, int(at), random.Random(key).choice([*ERRORS]))
         return walk.crowded(name) if how == "crowd" else walk.stopped(name, how, random.Random(key).uniform(0.1, 0.9))
 
     for name in walk.names:
