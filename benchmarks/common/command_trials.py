@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import signal
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from common.fault_trials import (
     Ended,
     chromabuild,
     contents,
+    counted,
     disk_that_fails,
     engines_of,
     leftovers,
@@ -184,7 +184,7 @@ class Walk:
         folder, counter = self.fresh(name), self.root / "counter"
         disk = disk_that_fails(folder / "results", counter, 0, errno.ENOSPC)
         wait_for(chromabuild(folder, *COMMANDS[name], disk=disk), folder)
-        return struct.unpack("q", counter.read_bytes())[0]
+        return counted(counter)
 
     def disk_fails(self, name: str, call: int, error: int = errno.ENOSPC) -> dict[str, object]:
         """All calls from one on fail."""
