@@ -50,7 +50,8 @@ def test_nothing_is_lost():
                for _, calls, tried, failed, ended in disks), done.stdout
     assert sum(int(failed) for *_, failed, _ in disks) >= 6
     walked = re.findall(r"^  command: ([\w ]+?)  calls that change files: \d+  tried: 6 ", done.stdout, re.MULTILINE)
-    assert walked == ["export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix"]
+    assert walked == ["export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix",
+                      "clash check", "qm map"]
     assert re.search(r"flips: 8  noticed by verify: 8", done.stdout)
     assert re.search(r"processes: 10  rounds: 1  ended well: [1-9]", done.stdout)
 
