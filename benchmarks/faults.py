@@ -41,6 +41,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 
 from common.command import Benchmark
 from common.command_trials import STOPS, Walk
@@ -73,6 +74,13 @@ def some_of(calls: int, trials: int, name: str) -> list[int]:
     order = [*range(1, calls + 1)]
     random.Random(name).shuffle(order)
     return order[:trials]
+
+
+def counted(journal: Journal, key: str, count: Callable[[], int]) -> int:
+    """How many calls there are, counted where the journal lacks it; 0: another run counts them, or time is up."""
+    if journal.todo([key]) and not journal.is_late:
+        journal[key] = count()
+    return sum(journal.results([key]))
 
 
 def tried(journal: Journal, keys: list[str], trial: Callable[[str], dict]) -> collections.Counter:
@@ -127,15 +135,14 @@ def disks(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
         "other bytes": "d"})
 
     def trial(key: str) -> dict:
-        _, stage, call = key.split()
+        _, call, _, stage = key.split()
         return failed_once(build, stage, int(call), random.Random(key).choice([*ERRORS]))
 
     lost = 0
     for stage, trials in shares(total, build).items():
-        if f"disks {stage}" not in journal:
-            journal[f"disks {stage}"] = count_calls(build, stage)
-        calls = journal[f"disks {stage}"]
-        counts = tried(journal, [f"disks {stage} {call}" for call in some_of(calls, trials, stage)], trial)
+        if not (calls := counted(journal, f"disks of {stage}", partial(count_calls, build, stage))):
+            continue
+        counts = tried(journal, [f"disks {call} of {stage}" for call in some_of(calls, trials, stage)], trial)
         keys = ("code 6", "code 0", "unclean", "torn", "left", "failed", "different")
         table.row(stage, calls, counts["trials"], *(counts[key] for key in keys))
         lost += sum(counts[key] for key in keys[2:])
@@ -253,17 +260,16 @@ def commands(benchmark: Benchmark, build: Build, journal: Journal, calls: int) -
     walk, lost = Walk(build), 0
 
     def trial(key: str) -> dict:
-        _, how, at, name = key.split(" ", 3)
+        _, how, at, _, name = key.split(" ", 4)
         if how == "disk":
             return walk.disk_fails(name, int(at), random.Random(key).choice([*ERRORS]))
         return walk.crowded(name) if how == "crowd" else walk.stopped(name, how, random.Random(key).uniform(0.1, 0.9))
 
     for name in walk.names:
-        if f"commands {name}" not in journal:
-            journal[f"commands {name}"] = walk.count_calls(name)
-        number = journal[f"commands {name}"]
-        counts = tried(journal, [*(f"commands disk {call} {name}" for call in some_of(number, calls, name)),
-                                 *(f"commands {how} 0 {name}" for how in (*STOPS, "crowd"))], trial)
+        if not (number := counted(journal, f"commands of {name}", partial(walk.count_calls, name))):
+            continue
+        counts = tried(journal, [*(f"commands disk {call} of {name}" for call in some_of(number, calls, name)),
+                                 *(f"commands {how} 0 of {name}" for how in (*STOPS, "crowd"))], trial)
         left = counts["left"] + counts["left after"] + counts["at work"]
         found = [counts["unclean"], counts["torn"], left, counts["failed"], counts["different"]]
         table.row(name, number, counts["trials"], counts["code 6"], *found)

@@ -41,7 +41,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     **{f"export scene {suffix}": ("export", "scene", f"{_OUT}/a.{suffix}") for suffix in ("cxc", "tcl", "mvsx", "zip")},
     "export tracks": ("export", "tracks", "-o", _OUT),
     "import": ("import", "given/amber/system.prmtop", "given/amber/system.rst7", "-o", _OUT),
-    "template add": ("template", "add", "given/nucleosome.cif", "-o", f"{_OUT}/own.nucleosome.h5"),
     "view": ("view",),
     "analyse": ("analyse", "trajectory", "results", "--measure", "dna,solvent,structure"),
     "relax": ("relax", "--set", "relax.enabled=true", "--set", "relax.minimise_steps=4", "--set", "relax.length=8 fs"),
@@ -51,7 +50,6 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "shards bag": ("shards", "bag", "-o", f"{_OUT}/bag"),
     "clash fix": ("clash", "fix", "given/dna.cif", "-o", f"{_OUT}/fixed.cif"),
     "clash check": ("clash", "check", "given/dna.cif", "--html", f"{_OUT}/page.html"),
-    "ensemble": ("ensemble", "2", "--config", "given/ensemble/locus.yaml", "--set", "output=../../results/out"),
     "qm check": ("qm", "check", str(REPOSITORY / "docs/tutorials/files/magnesium_phosphate.pdb"), *_TWO_WATERS, "-o",
                  _OUT),
     "qm run": ("qm", "run", "results/case.inp"),
@@ -60,6 +58,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "report": ("report",),
     "run chromamd": ("run",),
     "run openmm": ("run", "--engine", "openmm"),
+    "ensemble": ("ensemble", "2", "--config", "given/ensemble/locus.yaml", "--set", "output=../../results/out"),
+    "template add": ("template", "add", "given/nucleosome.cif", "-o", f"{_OUT}/own.nucleosome.h5"),
 }
 """Name to arguments. Files that are read lie in ``given``."""
 _BEFORE = {"relax": "solvate", "shards only": "solvate", "run chromamd": "run", "run openmm": "run"}
