@@ -113,11 +113,11 @@ def contents(results: Path) -> dict[str, bytes]:
         is_hidden = any(part.startswith(".") for part in path.relative_to(results).parts)  # locks, parts of folders
         if not path.is_file() or is_hidden or name in WITH_TIMES:
             continue
-        if not name.startswith("md/"):
+        if not name.startswith(("md/", "relax/")):
             found[name] = path.read_bytes()
         elif path.suffix == ".log":
             found[name] = b"\n".join(line for line in path.read_bytes().splitlines() if line.startswith(b"INFO:"))
-        elif path.suffix == ".dcd" or (path.suffix == ".rst" and "checkpoint" not in name):
+        elif path.suffix == ".dcd" or (path.suffix == ".rst" and "checkpoint" not in name and name.startswith("md/")):
             found[name] = path.read_bytes()
     return found
 
