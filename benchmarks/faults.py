@@ -41,10 +41,11 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
+from types import SimpleNamespace
 
 from common.command import Benchmark
-from common.command_trials import STOPS, Walk
+from common.command_trials import STOPS, Walk, names_of
 from common.fault_trials import (
     REPOSITORY,
     Build,
@@ -61,6 +62,8 @@ from common.mutated_inputs import FAULTS, MADE, OUTCOMES, SEVERAL, harm
 PARTS = ("kills", "disks", "flips", "inputs", "company", "commands")
 ERRORS = {errno.ENOSPC: "full", errno.EDQUOT: "over quota", errno.EIO: "broken"}
 SEQUENCE = "ACGTTGCATGCATC"
+SECONDS, FILES = "seconds of stages", "files with flips"
+"""Keys of what a journal has beside trials, for tables that are made without a build."""
 
 
 def shares(total: int, build: Build) -> dict[str, int]:
@@ -153,14 +156,17 @@ def flips(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
     """Bits of files that are flipped, and how many were not noticed."""
     table = benchmark.table("flips", "Single bits flipped in files of the output folder", **{
         "files": "d", "flips": "d", "noticed by verify": "d", "not noticed": "d"})
-    folder = build.root / "flipped"
-    shutil.copytree(build.root / "alone", folder)
-    files = sorted(path for path in (folder / "results").rglob("*")
-                   if path.is_file() and not path.name.startswith(".") and path.stat().st_size)
+
+    @cache
+    def files() -> list[Path]:
+        shutil.copytree(build.root / "alone", build.root / "flipped")
+        return sorted(path for path in (build.root / "flipped" / "results").rglob("*")
+                      if path.is_file() and not path.name.startswith(".") and path.stat().st_size)
 
     def trial(key: str) -> dict:
+        folder = build.root / "flipped"
         rng = random.Random(key)
-        path = rng.choice(files)
+        path = rng.choice(files())
         kept = path.read_bytes()
         at, bit = rng.randrange(len(kept)), 1 << rng.randrange(8)
         path.write_bytes(kept[:at] + bytes([kept[at] ^ bit]) + kept[at + 1:])
@@ -170,8 +176,9 @@ def flips(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
         return {"as": "noticed" if is_noticed else "missed", "missed in": [] if is_noticed else [
             f"{path.relative_to(folder)}, byte {at}, bit {bit}: {ended.code}: {ended.told[-300:]}"]}
 
+    number = counted(journal, FILES, lambda: len(files()))
     counts = tried(journal, [f"flips {k}" for k in range(total)], trial)
-    table.row(len(files), *(counts[key] for key in ("trials", "noticed", "missed")))
+    table.row(number, *(counts[key] for key in ("trials", "noticed", "missed")))
     return counts["missed"]
 
 
@@ -257,19 +264,23 @@ def commands(benchmark: Benchmark, build: Build, journal: Journal, calls: int) -
     table = benchmark.table("commands", title, command="", **{
         "calls that change files": "d", "tried": "d", "exit code 6": "d", "told otherwise": "d", "torn files": "d",
         "files or processes left": "d", "second runs that failed": "d", "other bytes": "d"})
-    walk, lost = Walk(build), 0
+    walk, lost = cache(partial(Walk, build)), 0
 
     def trial(key: str) -> dict:
         _, how, at, _, name = key.split(" ", 4)
         if how == "disk":
-            return walk.disk_fails(name, int(at), random.Random(key).choice([*ERRORS]))
-        return walk.crowded(name) if how == "crowd" else walk.stopped(name, how, random.Random(key).uniform(0.1, 0.9))
+            return walk().disk_fails(name, int(at), random.Random(key).choice([*ERRORS]))
+        if how == "crowd":
+            return walk().crowded(name)
+        return walk().stopped(name, how, random.Random(key).uniform(0.1, 0.9))
 
-    for name in walk.names:
-        if not (number := counted(journal, f"commands of {name}", partial(walk.count_calls, name))):
+    for name in names_of(build.stages):
+        if not (number := counted(journal, f"commands of {name}", lambda name=name: walk().count_calls(name))):
             continue
         counts = tried(journal, [*(f"commands disk {call} of {name}" for call in some_of(number, calls, name)),
                                  *(f"commands {how} 0 of {name}" for how in (*STOPS, "crowd"))], trial)
+        if not counts["trials"]:
+            continue
         left = counts["left"] + counts["left after"] + counts["at work"]
         found = [counts["unclean"], counts["torn"], left, counts["failed"], counts["different"]]
         table.row(name, number, counts["trials"], counts["code 6"], *found)
@@ -312,8 +323,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "duplex.fa").write_text(f">duplex\n{SEQUENCE}\n")
-        build = Build(root, ("--fasta", str(root / "duplex.fa")), given.until)
         journal = Journal(given.journal, given.seconds, given.share)
+        if given.seconds > 0 or "inputs" in given.parts:
+            build = Build(root, ("--fasta", str(root / "duplex.fa")), given.until)
+            journal[SECONDS] = build.seconds
+        else:  # tables alone: no trial begins
+            build = SimpleNamespace(stages=[*journal[SECONDS]], seconds=journal[SECONDS])
         print(", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in build.seconds.items()), flush=True)
         lost, parts = 0, {"inputs": (inputs, given.inputs), "flips": (flips, given.flips),
                           "company": (company, given.rounds), "kills": (kills, given.kills),

@@ -13,7 +13,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.fault_trials import (
@@ -105,6 +105,11 @@ def _check_all_are_walked() -> None:
         sys.exit(f"COMMANDS lacks {', '.join(left_out)}: add a row, or say in _NOT_WALKED why there is none")
 
 
+def names_of(stages: Sequence[str]) -> tuple[str, ...]:
+    """Commands for which a build of these stages is enough."""
+    return tuple(COMMANDS) if "run" in stages else EARLY
+
+
 class Walk:
     """The build after the whole chain, and what every command leaves of it undisturbed."""
 
@@ -115,10 +120,8 @@ class Walk:
         self.seconds: dict[str, float] = {}
         self.before: dict[str, bytes] = {}
         self._after: dict[str, dict[str, bytes]] = {}
-        is_simulated = "run" in build.stages
-        self.names = tuple(COMMANDS) if is_simulated else EARLY
         work = build.root / "alone"
-        for arguments in (("export", "structure", "given/dna.cif"), *is_simulated * (
+        for arguments in (("export", "structure", "given/dna.cif"), *("run" in build.stages) * (
                 ("export", "amber", "-o", "given/amber"),
                 ("init", "given/nucleosome", "--array", "1x601:147"),
                 *((stage, "--config", "given/nucleosome/locus.yaml") for stage in ("scaffold", "build")),
