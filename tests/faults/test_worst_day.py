@@ -109,6 +109,17 @@ def test_every_file_is_written_under_another_name_until_it_is_whole():
     assert sorted(found) == sorted(WRITTEN_IN_PLACE), {name: found[name] for name in found.keys() - WRITTEN_IN_PLACE}
 
 
+def test_sentences_of_the_engines_about_resources_say_what_to_do():
+    remedies = re.compile(r"\b(check|use|choose|free|give|make|take|raise|lower|fewer|more)\b")
+    found = []
+    for path in sorted((ROOT / "fortran").rglob("*.f90")):
+        text = re.sub(r"&\s*\n\s*&?", "", path.read_text())
+        found += [(path.name, call) for call in re.findall(r"call fail\(\w+, exit_resources, (.*)", text)]
+    assert len(found) > 30
+    assert not [one for one in found if not remedies.search("".join(re.findall('"([^"]*)"', one[1])))
+                and not one[1].endswith("//what)")]  # what its callers say
+
+
 def test_files_of_one_result_appear_together(tmp_path):
     """A full disk at the last of them leaves those that were there; the message names no temporary folder."""
     folder = tmp_path / "out"
