@@ -12,8 +12,8 @@ A small build (DNA alone, so that every stage takes seconds) goes through the wh
 With --journal a run that was stopped goes on where it was, and a run of more trials makes those that are missing; what
 is saved says how many came from the file. Parts share the --seconds. Journals of runs side by side can be joined:
 
-    python benchmarks/faults.py --parts inputs flips company --journal one --seconds 2200 &
-    python benchmarks/faults.py --parts kills disks --journal other --seconds 2200; wait
+    python benchmarks/faults.py --share 1 2 --journal one --seconds 2200 &
+    python benchmarks/faults.py --share 2 2 --journal other --seconds 2200; wait
     cat one other > faults.journal
     python benchmarks/faults.py --journal faults.journal --seconds 0 --save
 
@@ -32,16 +32,20 @@ if __name__ == "__main__" and not {"-h", "--help"} & {*sys.argv}:
     preload(Path(tempfile.gettempdir()) / f"failing-disk-{os.getuid()}.so")
 
 import collections
+import contextlib
 import errno
-import itertools
+import importlib
+import pkgutil
 import random
 import shutil
 import signal
 import time
 from collections.abc import Callable
+from functools import cache, partial
+from types import SimpleNamespace
 
 from common.command import Benchmark
-from common.command_trials import STOPS, Walk
+from common.command_trials import STOPS, Walk, names_of
 from common.fault_trials import (
     REPOSITORY,
     Build,
@@ -58,12 +62,28 @@ from common.mutated_inputs import FAULTS, MADE, OUTCOMES, SEVERAL, harm
 PARTS = ("kills", "disks", "flips", "inputs", "company", "commands")
 ERRORS = {errno.ENOSPC: "full", errno.EDQUOT: "over quota", errno.EIO: "broken"}
 SEQUENCE = "ACGTTGCATGCATC"
+SECONDS, FILES = "seconds of stages", "files with flips"
+"""Keys of what a journal has beside trials, for tables that are made without a build."""
 
 
 def shares(total: int, build: Build) -> dict[str, int]:
     """Trials of each stage, fewer of those that take long."""
     weight = {stage: 1 / max(1.0, build.seconds[stage]) ** 0.5 for stage in build.stages}
     return {stage: max(2, round(total * weight[stage] / sum(weight.values()))) for stage in build.stages}
+
+
+def some_of(calls: int, trials: int, name: str) -> list[int]:
+    """Calls, from 1 on, that are to fail; those of fewer trials are among those of more."""
+    order = [*range(1, calls + 1)]
+    random.Random(name).shuffle(order)
+    return order[:trials]
+
+
+def counted(journal: Journal, key: str, count: Callable[[], int]) -> int:
+    """How many calls there are, counted where the journal lacks it; 0: another run counts them, or time is up."""
+    if journal.todo([key]) and not journal.is_late:
+        journal[key] = count()
+    return sum(journal.results([key]))
 
 
 def tried(journal: Journal, keys: list[str], trial: Callable[[str], dict]) -> collections.Counter:
@@ -98,8 +118,9 @@ def kills(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
         return killed_once(build, stage, random.Random(key).uniform(0.02, 1.05 * build.seconds[stage]))
 
     keys = {stage: [f"kills {stage} {k}" for k in range(n)] for stage, n in shares(total, build).items()}
-    for turn in itertools.zip_longest(*keys.values()):  # so that a run that ends early has killed all stages
-        tried(journal, [key for key in turn if key], trial)
+    # In such an order that a run that ends early has killed all stages, each in its share.
+    for _, key in sorted((k / len(of_stage), key) for of_stage in keys.values() for k, key in enumerate(of_stage)):
+        tried(journal, [key], trial)
     lost = 0
     for stage in build.stages:
         counts = tried(journal, keys[stage], trial)
@@ -117,16 +138,14 @@ def disks(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
         "other bytes": "d"})
 
     def trial(key: str) -> dict:
-        _, stage, call = key.split()
+        _, call, _, stage = key.split()
         return failed_once(build, stage, int(call), random.Random(key).choice([*ERRORS]))
 
     lost = 0
     for stage, trials in shares(total, build).items():
-        if f"disks {stage}" not in journal:
-            journal[f"disks {stage}"] = count_calls(build, stage)
-        calls = journal[f"disks {stage}"]
-        chosen = random.Random(f"disks {stage}").sample(range(1, calls + 1), min(calls, trials))
-        counts = tried(journal, [f"disks {stage} {call}" for call in chosen], trial)
+        if not (calls := counted(journal, f"disks of {stage}", partial(count_calls, build, stage))):
+            continue
+        counts = tried(journal, [f"disks {call} of {stage}" for call in some_of(calls, trials, stage)], trial)
         keys = ("code 6", "code 0", "unclean", "torn", "left", "failed", "different")
         table.row(stage, calls, counts["trials"], *(counts[key] for key in keys))
         lost += sum(counts[key] for key in keys[2:])
@@ -137,14 +156,17 @@ def flips(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
     """Bits of files that are flipped, and how many were not noticed."""
     table = benchmark.table("flips", "Single bits flipped in files of the output folder", **{
         "files": "d", "flips": "d", "noticed by verify": "d", "not noticed": "d"})
-    folder = build.root / "flipped"
-    shutil.copytree(build.root / "alone", folder)
-    files = sorted(path for path in (folder / "results").rglob("*")
-                   if path.is_file() and not path.name.startswith(".") and path.stat().st_size)
+
+    @cache
+    def files() -> list[Path]:
+        shutil.copytree(build.root / "alone", build.root / "flipped")
+        return sorted(path for path in (build.root / "flipped" / "results").rglob("*")
+                      if path.is_file() and not path.name.startswith(".") and path.stat().st_size)
 
     def trial(key: str) -> dict:
+        folder = build.root / "flipped"
         rng = random.Random(key)
-        path = rng.choice(files)
+        path = rng.choice(files())
         kept = path.read_bytes()
         at, bit = rng.randrange(len(kept)), 1 << rng.randrange(8)
         path.write_bytes(kept[:at] + bytes([kept[at] ^ bit]) + kept[at + 1:])
@@ -154,8 +176,9 @@ def flips(benchmark: Benchmark, build: Build, journal: Journal, total: int) -> i
         return {"as": "noticed" if is_noticed else "missed", "missed in": [] if is_noticed else [
             f"{path.relative_to(folder)}, byte {at}, bit {bit}: {ended.code}: {ended.told[-300:]}"]}
 
+    number = counted(journal, FILES, lambda: len(files()))
     counts = tried(journal, [f"flips {k}" for k in range(total)], trial)
-    table.row(len(files), *(counts[key] for key in ("trials", "noticed", "missed")))
+    table.row(number, *(counts[key] for key in ("trials", "noticed", "missed")))
     return counts["missed"]
 
 
@@ -241,26 +264,40 @@ def commands(benchmark: Benchmark, build: Build, journal: Journal, calls: int) -
     table = benchmark.table("commands", title, command="", **{
         "calls that change files": "d", "tried": "d", "exit code 6": "d", "told otherwise": "d", "torn files": "d",
         "files or processes left": "d", "second runs that failed": "d", "other bytes": "d"})
-    walk, lost = Walk(build), 0
+    walk, lost = cache(partial(Walk, build)), 0
 
     def trial(key: str) -> dict:
-        _, how, at, name = key.split(" ", 3)
+        _, how, at, _, name = key.split(" ", 4)
         if how == "disk":
-            return walk.disk_fails(name, int(at))
-        return walk.crowded(name) if how == "crowd" else walk.stopped(name, how, random.Random(key).uniform(0.1, 0.9))
+            return walk().disk_fails(name, int(at), random.Random(key).choice([*ERRORS]))
+        if how == "crowd":
+            return walk().crowded(name)
+        return walk().stopped(name, how, random.Random(key).uniform(0.1, 0.9))
 
-    for name in walk.names:
-        if f"commands {name}" not in journal:
-            journal[f"commands {name}"] = walk.count_calls(name)
-        number = journal[f"commands {name}"]
-        chosen = random.Random(f"commands {name}").sample(range(1, number + 1), min(number, calls))
-        counts = tried(journal, [*(f"commands disk {call} {name}" for call in chosen),
-                                 *(f"commands {how} 0 {name}" for how in (*STOPS, "crowd"))], trial)
+    for name in names_of(build.stages):
+        if not (number := counted(journal, f"commands of {name}", lambda name=name: walk().count_calls(name))):
+            continue
+        counts = tried(journal, [*(f"commands disk {call} of {name}" for call in some_of(number, calls, name)),
+                                 *(f"commands {how} 0 of {name}" for how in (*STOPS, "crowd"))], trial)
+        if not counts["trials"]:
+            continue
         left = counts["left"] + counts["left after"] + counts["at work"]
         found = [counts["unclean"], counts["torn"], left, counts["failed"], counts["different"]]
         table.row(name, number, counts["trials"], counts["code 6"], *found)
         lost += sum(found)
     return lost
+
+
+def import_all() -> None:
+    """Load what commands load, so that forked ones begin with their work."""
+    for name in ("h5py", "matplotlib.pyplot", "openmm.app", "scipy.optimize", "scipy.spatial"):
+        importlib.import_module(name)
+    for name in ("chromabuild", "mesoscale"):
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not module.name.endswith(("__main__", ".matrix_reader")):  # programs; the latter has a thread
+                with contextlib.suppress(ImportError):  # of an extra that is not installed
+                    importlib.import_module(module.name)
 
 
 def main() -> None:
@@ -276,25 +313,22 @@ def main() -> None:
     add("--calls", type=int, default=10, help="at which the disk of each command beside the chain fails")
     add("--until", default="report", help="the last stage that is disturbed (at least solvate)")
     add("--journal", type=Path, help="file to which the results of trials are appended; those in it are not repeated")
+    add("--share", type=int, nargs=2, default=(1, 1), metavar=("K", "N"),
+        help="of N runs side by side with journals of their own, this is the K-th")
     add("--seconds", type=float, default=1e9, help="no trial begins later; tables count those that were made")
     given = benchmark.start(quick={"kills": 4, "disks": 8, "flips": 8, "inputs": 400, "rounds": 1, "calls": 1,
                                     "until": "solvate"})
-    import h5py  # noqa: F401
-    import matplotlib.pyplot  # noqa: F401
-    import openmm.app  # noqa: F401
-    import scipy.optimize
-    import scipy.spatial  # noqa: F401
-
-    import chromabuild.api
-    import chromabuild.cli
-    import chromabuild.pipeline.chain  # noqa: F401
-
+    import_all()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         (root / "duplex.fa").write_text(f">duplex\n{SEQUENCE}\n")
-        build = Build(root, ("--fasta", str(root / "duplex.fa")), given.until)
-        journal = Journal(given.journal, given.seconds)
+        journal = Journal(given.journal, given.seconds, given.share)
+        if given.seconds > 0 or "inputs" in given.parts:
+            build = Build(root, ("--fasta", str(root / "duplex.fa")), given.until)
+            journal[SECONDS] = build.seconds
+        else:  # tables alone: no trial begins
+            build = SimpleNamespace(stages=[*journal[SECONDS]], seconds=journal[SECONDS])
         print(", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in build.seconds.items()), flush=True)
         lost, parts = 0, {"inputs": (inputs, given.inputs), "flips": (flips, given.flips),
                           "company": (company, given.rounds), "kills": (kills, given.kills),
@@ -303,7 +337,8 @@ def main() -> None:
         for k, (part, number) in enumerate(chosen):
             journal.share_out(len(chosen) - k)
             lost += part(benchmark, build, journal, number)
-        vars(given).update(journal=None, results_of_this_run=journal.made, results_of_earlier_runs=journal.kept)
+        vars(given).update(journal=None, share=None, results_of_this_run=journal.made,
+                           results_of_earlier_runs=journal.kept)
     benchmark.finish()
     sys.exit(lost > 0)
 

@@ -8,7 +8,9 @@ time, which other work on the machine disturbs little. The dynamics is a few ste
 --largest atoms. --packing folds arrays of several lengths with and without walls, and builds nothing.
 """
 
+import compileall
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -21,6 +23,8 @@ from common.memory import MemoryWatch
 from common.results import Table
 from common.timing import measured
 
+import chromabuild
+import mesoscale
 from chromabuild.pipeline.needs import analysis_memory, export_memory
 
 COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
@@ -39,6 +43,9 @@ PARTS = {"solute": ("solute.h5", "solute_clean.h5", "solute_relaxed.h5"), "shard
          "topology": ("topology.h5", "topology.psf"),
          "trajectory": ("md/*.dcd",)}
 """Of the disk, by the names of the plan: what a run of some steps leaves beside is not what a long one does."""
+AGAIN, SHORT = ("scaffold", "build", "clash", "topology"), 10.0
+"""Stages that are measured twice where they take fewer processor seconds: the lesser time counts, which other work has
+disturbed less. The others would find what is there."""
 COMMANDS = {"export gromacs": (("export", "gromacs", "--force"), partial(export_memory, "gromacs")),
             "export amber": (("export", "amber", "--force"), partial(export_memory, "amber")),
             "export structure": (("export", "structure", "solute.cif", "--force"), partial(export_memory, "structure")),
@@ -80,7 +87,10 @@ def used_by(folder: Path, plan: dict, words: list[str], largest: float, keep: bo
         line = (*COMMANDS[stage][0],) if stage in COMMANDS else (stage, "--threads", 1, *words)
         with MemoryWatch(interval=0.1, skipped=2) as together:  # this process, and the one that measures
             used = measured([*COMMAND, *line], folder / f"{stage}.log", 1, folder=folder)
-        found[stage] = used.cpu, max(used.memory, together.largest / 1e9)
+        seconds = used.cpu
+        if stage in AGAIN and seconds < SHORT:
+            seconds = min(seconds, measured([*COMMAND, *line], folder / f"{stage}.log", 1, folder=folder).cpu)
+        found[stage] = seconds, max(used.memory, together.largest / 1e9)
         print(f"  {folder.parent.name}, {stage}: {used.cpu:.2f} s, {found[stage][1]:.3f} GB", flush=True)
         record.write_text(json.dumps(found))
     return found
@@ -144,6 +154,13 @@ def packing(work: Path, table: Table, counts: list[int], keep: bool) -> None:
         table.row(count, *cells, cells[-1] / count)
 
 
+def compile_all() -> None:
+    """Make the byte code that an installation has, so that no stage takes the time for it."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    for package in (chromabuild, mesoscale):
+        compileall.compile_dir(package.__path__[0], quiet=1)
+
+
 def main() -> None:
     """Plan and build every case."""
     benchmark = Benchmark(__doc__)
@@ -155,6 +172,7 @@ def main() -> None:
     add("--work", type=Path, default=Path("plan_estimates"), help="folder of the builds")
     add("--keep", action="store_true", help="what earlier runs took stands (taken.json in --work); plans are made anew")
     given = benchmark.start(quick={"cases": ["DNA of 300 bp"], "steps": 1})
+    compile_all()
     work = given.work.resolve()
     if given.packing:
         table = benchmark.table("packing", "Atoms at default settings, arrays of 601 with a repeat of 197 bp",

@@ -11,9 +11,9 @@ import os
 import re
 import shutil
 import signal
-import struct
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from common.fault_trials import (
@@ -23,6 +23,7 @@ from common.fault_trials import (
     Ended,
     chromabuild,
     contents,
+    counted,
     disk_that_fails,
     engines_of,
     leftovers,
@@ -37,28 +38,41 @@ COMMANDS: dict[str, tuple[str, ...]] = {
        for program in ("gromacs", "openmm", "amber", "namd", "genesis", "lammps")},
     **{f"export structure {suffix}": ("export", "structure", f"{_OUT}/a.{suffix}")
        for suffix in ("cif", "bcif", "pdb")},
-    **{f"export scene {suffix}": ("export", "scene", f"{_OUT}/a.{suffix}") for suffix in ("cxc", "tcl", "mvsx")},
+    **{f"export scene {suffix}": ("export", "scene", f"{_OUT}/a.{suffix}") for suffix in ("cxc", "tcl", "mvsx", "zip")},
     "export tracks": ("export", "tracks", "-o", _OUT),
     "import": ("import", "given/amber/system.prmtop", "given/amber/system.rst7", "-o", _OUT),
     "view": ("view",),
-    "analyse": ("analyse", "results", "--measure", "dna,solvent,structure"),
+    "analyse": ("analyse", "trajectory", "results", "--measure", "dna,solvent,structure"),
+    "relax": ("relax", "--set", "relax.enabled=true", "--set", "relax.minimise_steps=4", "--set", "relax.length=8 fs"),
+    "shards only": ("shards", "--only", "1"),
     "shards merge": ("shards", "merge", "-o", f"{_OUT}/a.pdb"),
     "shards merge cif": ("shards", "merge", "-o", f"{_OUT}/a.cif.zst"),
     "shards bag": ("shards", "bag", "-o", f"{_OUT}/bag"),
     "clash fix": ("clash", "fix", "given/dna.cif", "-o", f"{_OUT}/fixed.cif"),
-    "ensemble": ("ensemble", "2", "--config", "given/ensemble/locus.yaml", "--set", "output=../../results/out"),
+    "clash check": ("clash", "check", "given/dna.cif", "--html", f"{_OUT}/page.html"),
     "qm check": ("qm", "check", str(REPOSITORY / "docs/tutorials/files/magnesium_phosphate.pdb"), *_TWO_WATERS, "-o",
                  _OUT),
     "qm run": ("qm", "run", "results/case.inp"),
+    "qm map": ("qm", "map", f"{_OUT}/planes.map", "--states", "8", "--planes", "20", "--ranks", "40", "--groups", "4"),
     "init": ("init", _OUT, "--array", "1x601:147"),
     "report": ("report",),
     "run chromamd": ("run",),
     "run openmm": ("run", "--engine", "openmm"),
+    "ensemble": ("ensemble", "2", "--config", "given/ensemble/locus.yaml", "--set", "output=../../results/out"),
+    "template add": ("template", "add", "given/nucleosome.cif", "-o", f"{_OUT}/own.nucleosome.h5"),
 }
-"""Name to arguments. Files that are read lie in ``given``. The dynamics begin without those that are there."""
+"""Name to arguments. Files that are read lie in ``given``."""
+_BEFORE = {"relax": "solvate", "shards only": "solvate", "run chromamd": "run", "run openmm": "run"}
+"""Commands that begin as before a stage, without what it and later ones leave."""
 _GROWING = ("analysis.json", "ensemble.json")
 """Records of what is done so far."""
-EARLY = ("export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix")
+_NOT_WALKED = {"validate": "writes nothing", "plan": "writes nothing", "verify": "writes nothing",
+               "shards info": "writes nothing", "shards verify": "writes nothing", "analyse duplex": "writes nothing",
+               "clash audit": "writes nothing",
+               "template fetch": "asks a server, then does as template add", "workflow": "starts the stages",
+               "all": "starts the stages", "contact-energies": "writes one file after minutes"}
+"""Commands of the program that are in no table, and why."""
+EARLY = ("export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix", "clash check", "qm map")
 """Those that need no topology and take a second at most."""
 STOPS = {"SIGINT": signal.SIGINT, "SIGTERM": signal.SIGTERM, "SIGHUP": signal.SIGHUP, "SIGKILL": signal.SIGKILL}
 _REMEDY = re.compile(r"free |choose |give |name |make |leave ")
@@ -70,20 +84,49 @@ HYDROGEN = {
 """A molecule for chromaqm, in files of the output folder."""
 
 
+def _check_all_are_walked() -> None:
+    """End the program where a command of chromabuild is neither a stage nor in a table."""
+    from typer.main import get_command
+
+    from chromabuild.cli import app
+    from chromabuild.pipeline.stages import STAGES
+
+    def names(group: object, before: str = "") -> Iterator[str]:
+        for name, one in getattr(group, "commands", {}).items():
+            yield from names(one, f"{before}{name} ")
+            if not getattr(one, "commands", {}):
+                yield before + name
+
+    tried = {" ".join(word for word in words if word.isalpha()) for words in COMMANDS.values()}
+    known = {*_NOT_WALKED, *(stage.name for stage in STAGES)}
+    left_out = [name for name in names(get_command(app))
+                if name not in known and not any(f"{words} ".startswith(f"{name} ") for words in tried)]
+    if left_out:
+        sys.exit(f"COMMANDS lacks {', '.join(left_out)}: add a row, or say in _NOT_WALKED why there is none")
+
+
+def names_of(stages: Sequence[str]) -> tuple[str, ...]:
+    """Commands for which a build of these stages is enough."""
+    return tuple(COMMANDS) if "run" in stages else EARLY
+
+
 class Walk:
     """The build after the whole chain, and what every command leaves of it undisturbed."""
 
     def __init__(self, build: Build) -> None:
         """Take a finished build; files that commands read are added."""
+        _check_all_are_walked()
         self.build, self.root = build, build.root
         self.seconds: dict[str, float] = {}
         self.before: dict[str, bytes] = {}
         self._after: dict[str, dict[str, bytes]] = {}
-        is_simulated = "run" in build.stages
-        self.names = tuple(COMMANDS) if is_simulated else EARLY
         work = build.root / "alone"
-        for arguments in (("export", "structure", "given/dna.cif"), *is_simulated * (
+        for arguments in (("export", "structure", "given/dna.cif"), *("run" in build.stages) * (
                 ("export", "amber", "-o", "given/amber"),
+                ("init", "given/nucleosome", "--array", "1x601:147"),
+                *((stage, "--config", "given/nucleosome/locus.yaml") for stage in ("scaffold", "build")),
+                ("export", "structure", "given/nucleosome.cif", "--as-built", "--config",
+                 "given/nucleosome/locus.yaml"),
                 ("init", "given/ensemble", "--array", "2x601:197", "--set", "ensemble.bin=50", "--set",
                  "scaffold.sweeps=30"))):
             ended = wait_for(chromabuild(work, *arguments), work)
@@ -95,8 +138,8 @@ class Walk:
 
     def fresh(self, name: str) -> Path:
         """A folder as it is before a command."""
-        if name.startswith("run "):
-            return self.build.fresh("run")
+        if name in _BEFORE:
+            return self.build.fresh(_BEFORE[name])
         folder = self.root / "trial"
         shutil.rmtree(folder, ignore_errors=True)
         Build.copy(self.root / "alone", folder)
@@ -144,7 +187,7 @@ class Walk:
         folder, counter = self.fresh(name), self.root / "counter"
         disk = disk_that_fails(folder / "results", counter, 0, errno.ENOSPC)
         wait_for(chromabuild(folder, *COMMANDS[name], disk=disk), folder)
-        return struct.unpack("q", counter.read_bytes())[0]
+        return counted(counter)
 
     def disk_fails(self, name: str, call: int, error: int = errno.ENOSPC) -> dict[str, object]:
         """All calls from one on fail."""

@@ -2,6 +2,7 @@
 
 import json
 import time
+import zlib
 from pathlib import Path
 
 
@@ -11,9 +12,11 @@ class Journal:
     A line is ``[key, result]`` in JSON, appended as soon as a trial ends. A last line that was cut off is left out.
     """
 
-    def __init__(self, path: Path | None, seconds: float) -> None:
-        """``path``: None keeps nothing; no trial begins after so many ``seconds``."""
-        self._path = path
+    def __init__(self, path: Path | None, seconds: float, share: tuple[int, int] = (1, 1)) -> None:
+        """``path``: None keeps nothing; no trial begins after so many ``seconds``; ``share`` (k, n): the k-th of n runs
+        side by side, which make a part of the trials each. Keys that end with ``of`` and the same words stay together.
+        """
+        self._path, self._share = path, share
         self._end = self._until = time.monotonic() + seconds
         self._found: dict[str, object] = {}
         self.made = 0
@@ -52,8 +55,10 @@ class Journal:
         return time.monotonic() > self._until
 
     def todo(self, keys: list[str]) -> list[str]:
-        """Keys without a result."""
-        return [key for key in keys if key not in self._found]
+        """Keys without a result, of the share of this run."""
+        k, n = self._share
+        return [key for key in keys
+                if key not in self._found and zlib.crc32(key.rpartition(" of ")[2].encode()) % n == k - 1]
 
     def results(self, keys: list[str]) -> list:
         """Of those keys that have one."""

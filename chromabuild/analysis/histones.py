@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import h5py
 import numpy as np
-from scipy.spatial import cKDTree
 
-from chromabuild.analysis.nucleotides import has_box, nearest_image
+from chromabuild.analysis.nucleotides import close_pairs, nearest_image
 from chromabuild.base.files import template_path
 from chromabuild.molecule.residues import modifications, residue_library
 
@@ -304,14 +303,8 @@ def _contacts(folds: list[np.ndarray], box: np.ndarray | None) -> dict[tuple[int
         return {}
     owner = np.repeat(np.arange(len(folds)), [len(fold) for fold in folds])
     places = np.concatenate(folds)
-    if has_box(box):
-        from MDAnalysis.lib.distances import capped_distance
-
-        close = capped_distance(places.astype(np.float32), places.astype(np.float32), _TOUCH,
-                                box=np.asarray(box, np.float32), return_distances=False)
-        close = close[close[:, 0] < close[:, 1]]
-    else:
-        close = cKDTree(places).query_pairs(_TOUCH, output_type="ndarray")
+    close = close_pairs(places, places, _TOUCH, box)
+    close = close[close[:, 0] < close[:, 1]]
     pairs = owner[close]
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     both = np.concatenate([pairs, pairs[:, ::-1]])

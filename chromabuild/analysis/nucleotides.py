@@ -175,7 +175,7 @@ def find_nucleotides(universe: "MDAnalysis.Universe", whose: str = "the topology
     position, box = universe.atoms.positions, universe.dimensions
     following = _following(atoms, position, box)
     origin, frame = made.base_frames(made.positions(position, box))
-    close = _capped(origin, origin, FARTHEST_ORIGINS, box)
+    close = close_pairs(origin, origin, FARTHEST_ORIGINS, box)
     close = close[close[:, 0] < close[:, 1]]
     apart = np.linalg.norm(nearest_image(origin[close[:, 0]] - origin[close[:, 1]], box), axis=1)
     partner = partners(frame, letter, close, apart)
@@ -191,14 +191,18 @@ def _following(atoms: np.ndarray, position: np.ndarray, box: np.ndarray | None) 
     following = np.full(len(atoms), -1)
     ends, starts = (np.flatnonzero(atoms[:, PLACE[name]] >= 0) for name in ("O3'", "P"))
     if len(ends) and len(starts):
-        close = _capped(position[atoms[ends, PLACE["O3'"]]], position[atoms[starts, PLACE["P"]]], LONGEST_LINK, box)
+        close = close_pairs(position[atoms[ends, PLACE["O3'"]]], position[atoms[starts, PLACE["P"]]], LONGEST_LINK, box)
         following[ends[close[:, 0]]] = starts[close[:, 1]]
     following[following == np.arange(len(atoms))] = -1
     return following
 
 
-def _capped(one: np.ndarray, other: np.ndarray, cutoff: float, box: np.ndarray | None) -> np.ndarray:
+def close_pairs(one: np.ndarray, other: np.ndarray, cutoff: float, box: np.ndarray | None) -> np.ndarray:
+    """(k, 2) rows of two sets of places within ``cutoff`` of each other, in any cell of MDAnalysis.
+
+    By trees: a grid of cells as small as bonds would fill the memory along DNA of a thousand base pairs.
+    """
     from MDAnalysis.lib.distances import capped_distance
 
-    return capped_distance(one.astype(np.float32), other.astype(np.float32), cutoff,
+    return capped_distance(one.astype(np.float32), other.astype(np.float32), cutoff, method="pkdtree",
                            box=np.asarray(box, np.float32) if has_box(box) else None, return_distances=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from chromabuild.base.files import atomic_path
 from chromabuild.scaling.fft_trace import share
 from chromabuild.scaling.topology import Torus
 
@@ -298,7 +299,8 @@ def write_state_planes(path: Path, r: np.ndarray, n_ranks: int) -> None:
     order, batch = turns(r, n_ranks)
     lines = [f"{r.shape[0]} {r.shape[1]} {n_ranks} {batch}"]
     lines += [f"{pair + 1} {' '.join(map(str, r[pair]))}" for pair in order]
-    Path(path).write_text("\n".join(lines) + "\n")
+    with atomic_path(path) as part:
+        part.write_text("\n".join(lines) + "\n")
 
 
 def write_object_map(path: Path, d: Decomposition, m: ObjectMap) -> None:
@@ -310,4 +312,5 @@ def write_object_map(path: Path, d: Decomposition, m: ObjectMap) -> None:
     for name in ("g", "r", "rho_r", "rho_g", "pair", "ortho"):
         table = getattr(m, name)
         lines += [name, *(" ".join(map(str, row)) for row in table.reshape(len(table), -1))]
-    Path(path).write_text("\n".join(lines) + "\n")
+    with atomic_path(path) as part:
+        part.write_text("\n".join(lines) + "\n")

@@ -180,7 +180,8 @@ def _sentence(output: Path, code: int) -> str:
             return line.removeprefix(prefix)
     last = next((line.strip() for line in reversed(lines) if any(map(str.isalnum, line))), "")
     if not last and code == ResourceError.exit_code:  # not even its sentence could be written
-        return f"chromamd cannot write to {output.parent}: the disk is full or fails; see to it and run again"
+        return (f"chromamd cannot write to {output.parent}: the disk is full or fails; free some disk space or choose "
+                "another output folder, and run again")
     last = last or "no message"
     return f"chromamd stopped with code {code} ({last}): see {output}"
 

@@ -62,7 +62,8 @@ contains
     character(len=*), intent(in) :: old, new
     type(error_t), allocatable, intent(out) :: error
     if (c_rename(old//c_null_char, new//c_null_char) /= 0) then
-      call fail(error, exit_resources, new//": cannot be put in place (renaming "//old//" failed)")
+      call fail(error, exit_resources, new//": cannot be put in place (renaming "//old//" failed); check folder, "// &
+                "permission and free space")
       call remove_file(old)
     end if
   end subroutine rename_file

@@ -1,5 +1,6 @@
 """DNA along trajectories: against 3DNA's tables of a crystal structure, planted shapes, rigid motions and boxes."""
 
+import tracemalloc
 from pathlib import Path
 
 import MDAnalysis
@@ -13,7 +14,7 @@ from support.universes import built_dna, universe_of
 from chromabuild.analysis.backbone_states import epsilon_minus_zeta, is_bii, is_canonical, is_south, pucker_name
 from chromabuild.analysis.dna_analysis import DnaAnalysis
 from chromabuild.analysis.helix_shape import WINDOW, bonds_kept, end_to_end_bend, frayed, helix_axes, is_open
-from chromabuild.analysis.nucleotides import find_nucleotides
+from chromabuild.analysis.nucleotides import close_pairs, find_nucleotides, nearest_image
 from chromabuild.base.errors import BadInputError
 from chromabuild.dna.curve import circular_path
 from chromabuild.dna.steps import rebuild
@@ -208,3 +209,25 @@ def test_linking_number_of_a_circle(linking_number):
     # Results are of single precision; a flat circle does not writhe.
     assert number == pytest.approx(linking_number, abs=1e-3) and knot == 1
     assert twist + writhe == pytest.approx(number, abs=1e-4) and abs(writhe) < 0.05
+
+
+@pytest.mark.parametrize("box", [None, [60, 50, 70, 90, 90, 90], [60, 60, 60, 60, 60, 90]])
+def test_close_pairs_are_those_of_all_pairs(box):
+    rng = np.random.default_rng(1)
+    one, other = rng.uniform(0, 60, (300, 3)), rng.uniform(0, 60, (200, 3))
+    apart = nearest_image(one[:, None] - other[None], None if box is None else np.array(box, float))
+    expected = np.argwhere(np.linalg.norm(apart, axis=2) < 8)
+    found = close_pairs(one, other, 8, None if box is None else np.array(box))
+    assert len(expected) > 100
+    np.testing.assert_array_equal(sorted(map(tuple, found)), expected)
+
+
+def test_close_pairs_along_a_long_molecule_take_little_memory():
+    """3,400 angstrom of straight DNA in cells of a bond length each would take gigabytes."""
+    line = np.arange(1000)[:, None] * np.array([[3.4, 0.0, 0.0]])
+    tracemalloc.start()
+    found = close_pairs(line, line + [0, 2, 0], 2.5, np.array([3500, 3500, 3500, 90, 90, 90]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    np.testing.assert_array_equal(sorted(map(tuple, found)), np.arange(1000)[:, None].repeat(2, axis=1))
+    assert peak < 2e7

@@ -1,5 +1,6 @@
 """Killed, harmed, full and crowded builds in small numbers; benchmarks/faults.py tries the same at length."""
 
+import ast
 import os
 import re
 import shutil
@@ -19,7 +20,17 @@ from chromabuild.base.hdf5_file import written_hdf5
 from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.base.whole_folder import whole_folder
 
-SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "faults.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "benchmarks" / "faults.py"
+UNDER_OTHER_NAMES = ("part", "image", "buffer", "packed")
+"""Words in the names of variables: what a process writes until it is whole, or memory."""
+WRITTEN_IN_PLACE = {
+    "base/files.py": "a lock", "simulate/openmm_platform.py": "the null device",
+    "quantum/points.py": "a log", "simulate/chromamd.py": "a log",
+    "nucleosome/protonation.py": "in a temporary folder", "forcefield/prmtop_file.py": "in a temporary folder",
+    "forcefield/psf_file.py": "in a temporary folder", "shards/bag.py": "in the part of a folder",
+    "export/amber.py": "a part that is handed in", "shards/binary_cif_blocks.py": "a part that is handed in"}
+"""Modules, and what they write that need not appear whole, or does."""
 
 
 @pytest.mark.slow
@@ -39,7 +50,8 @@ def test_nothing_is_lost():
                for _, calls, tried, failed, ended in disks), done.stdout
     assert sum(int(failed) for *_, failed, _ in disks) >= 6
     walked = re.findall(r"^  command: ([\w ]+?)  calls that change files: \d+  tried: 6 ", done.stdout, re.MULTILINE)
-    assert walked == ["export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix"]
+    assert walked == ["export structure cif", "export scene cxc", "shards merge", "shards bag", "clash fix",
+                      "clash check", "qm map"]
     assert re.search(r"flips: 8  noticed by verify: 8", done.stdout)
     assert re.search(r"processes: 10  rounds: 1  ended well: [1-9]", done.stdout)
 
@@ -71,6 +83,41 @@ def test_the_next_writing_removes_what_the_dead_left_of_its_file(tmp_path):
     assert (tmp_path / f".b.pdb.{dead.pid}.part").exists()
     remove_leftovers(tmp_path, ["bag"])
     assert not (tmp_path / f".bag.{dead.pid}.part").exists()
+
+
+def written_by(call: ast.Call) -> str:
+    """What a call writes into, as it stands in the source; empty where it writes nothing."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in ("write_text", "write_bytes"):
+        return ast.unparse(call.func.value)
+    if name in ("copy2", "copyfile"):
+        return ast.unparse(call.args[1])
+    modes = [one.value for one in call.args if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    is_opened = name in ("open", "File") and any(re.fullmatch("[wax][bt+]*", mode) for mode in modes)
+    return ast.unparse(call.args[0]) if is_opened else ""
+
+
+def test_every_file_is_written_under_another_name_until_it_is_whole():
+    """A killed process or a full disk then leaves the old file. Tools of the developers write as they like."""
+    found = {}
+    for path in sorted((ROOT / "chromabuild").rglob("*.py")):
+        name = str(path.relative_to(ROOT / "chromabuild"))
+        targets = [written_by(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+        bare = [target for target in targets if target and not any(word in target for word in UNDER_OTHER_NAMES)]
+        if bare and not name.startswith("scaling/published/"):
+            found[name] = bare
+    assert sorted(found) == sorted(WRITTEN_IN_PLACE), {name: found[name] for name in found.keys() - WRITTEN_IN_PLACE}
+
+
+def test_sentences_of_the_engines_about_resources_say_what_to_do():
+    remedies = re.compile(r"\b(check|use|choose|free|give|make|take|raise|lower|fewer|more)\b")
+    found = []
+    for path in sorted((ROOT / "fortran").rglob("*.f90")):
+        text = re.sub(r"&\s*\n\s*&?", "", path.read_text())
+        found += [(path.name, call) for call in re.findall(r"call fail\(\w+, exit_resources, (.*)", text)]
+    assert len(found) > 30
+    assert not [one for one in found if not remedies.search("".join(re.findall('"([^"]*)"', one[1])))
+                and not one[1].endswith("//what)")]  # what its callers say
 
 
 def test_files_of_one_result_appear_together(tmp_path):
