@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from chromabuild.base.in_use import LINGER_SECONDS
 from common.fault_trials import (
     REPOSITORY,
     WITH_TIMES,
@@ -105,6 +106,14 @@ def _check_all_are_walked() -> None:
         sys.exit(f"COMMANDS lacks {', '.join(left_out)}: add a row, or say in _NOT_WALKED why there is none")
 
 
+def _still_at_work(folder: Path) -> list[int]:
+    """Engines that have not ended soon after what started them: they write a last checkpoint."""
+    end = time.monotonic() + LINGER_SECONDS
+    while (found := engines_of(folder)) and time.monotonic() < end:
+        time.sleep(0.1)
+    return found
+
+
 def names_of(stages: Sequence[str]) -> tuple[str, ...]:
     """Commands for which a build of these stages is enough."""
     return tuple(COMMANDS) if "run" in stages else EARLY
@@ -167,12 +176,12 @@ class Walk:
 
     def _lost(self, name: str, folder: Path, is_done: bool) -> dict[str, list[str]]:
         """Torn files and part files now, and what a second call makes of it."""
+        at_work = _still_at_work(folder)
         after, now = self.after(name), self._found(folder)
         torn = [file for file, content in now.items()
                 if content not in (self.before.get(file), after.get(file)) and Path(file).name not in _GROWING
                 and Path(file).suffix not in (".log", ".dcd")]
         left = leftovers(folder / "results")
-        at_work = engines_of(folder)
         again = self._again(name, folder)
         found = self._found(folder)
         expected = (0, 3) if is_done else (0,)  # what is there is not replaced without --force
