@@ -70,7 +70,7 @@ def chromabuild(folder: Path, *arguments: str, disk: dict[str, str] | None = Non
     try:
         os.chdir(folder)
         os.setsid()
-        told = os.open(folder / "told", os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o644)
+        told = os.open(folder / "told", os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_APPEND, 0o644)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(told, 2)
         if disk:
