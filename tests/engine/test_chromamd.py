@@ -48,10 +48,10 @@ def test_the_kernels_in_use_are_named(systems, tmp_path):
     """By `version` and in the log: the widest set that is compiled and that the processor has."""
     simulate(tmp_path, "run", 1, "mixed", start(systems["water"], tmp_path, 1), 1, 1)
     said = subprocess.run([executable("mixed"), "version"], capture_output=True, text=True, check=True).stdout
-    named = re.search(r"\(mixed precision, (AVX-512|AVX2|baseline)\)", said)[1]
+    found = re.search(r"\((mixed|double) precision, (AVX-512|AVX2|baseline)\)", said)
     flags = Path("/proc/cpuinfo").read_text().split()
-    assert {"AVX-512": "avx512bw", "AVX2": "avx2"}.get(named, "sse2") in flags
-    assert f"chromamd, mixed precision, {named}: " in (tmp_path / "run.log").read_text()
+    assert {"AVX-512": "avx512bw", "AVX2": "avx2"}.get(found[2], "sse2") in flags
+    assert f"chromamd, {found[1]} precision, {found[2]}: " in (tmp_path / "run.log").read_text()
 
 
 def test_switching_function_against_openmm(systems, tmp_path):
