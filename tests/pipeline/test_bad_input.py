@@ -154,7 +154,6 @@ def scaffold(tmp_path_factory):
     ("scaffold", "scaffold.hotter=[1.2,1.1]", 3),
     ("scaffold --set scaffold.tails=flexible", "scaffold.core_charges=formal", 3),
     ("scaffold", "scaffold.acetylated=where.bed", 3),
-    ("scaffold --set locus.nucleosomes= --set locus.circular=true", "scaffold.confinement_radius=9", 3),
     ("scaffold --set locus.nucleosomes= --set locus.circular=true", "locus.linking_number=5", 3),
     ("all", "clash.threshold=2.5", 3),
     ("all", "dynamics.cutoff=3", 3),
