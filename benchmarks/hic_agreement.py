@@ -19,16 +19,10 @@ from common.command import Benchmark
 from common.hic_scores import ceilings, pearson, slope, stratum_adjusted
 
 from chromabuild.base.settings import load_config
+from chromabuild.genome.circle import separation
 from chromabuild.genome.contact_energies import contact_energies_text
 from chromabuild.genome.contact_fit import entries_of, fit_map, polymer_of
-from chromabuild.genome.contact_targets import (
-    NEAREST,
-    BinnedCounts,
-    read_counts,
-    regularised_ratios,
-    separation,
-    visibilities,
-)
+from chromabuild.genome.contact_targets import NEAREST, BinnedCounts, read_counts, regularised_ratios, visibilities
 from chromabuild.genome.locus import load_locus
 from mesoscale.binned_polymer import BinnedPolymer, contact_frequencies
 from mesoscale.maximum_entropy import WALKS

@@ -18,8 +18,9 @@ from hic_agreement import CONFIG, HIC, NEAR, ensemble, parts_of
 
 from chromabuild.analysis.contact_statistics import by_distance
 from chromabuild.base.settings import load_config
+from chromabuild.genome.circle import separation
 from chromabuild.genome.contact_energies import read_contact_energies
-from chromabuild.genome.contact_targets import BinnedCounts, read_counts, separation, visibilities
+from chromabuild.genome.contact_targets import BinnedCounts, read_counts, visibilities
 from chromabuild.genome.locus import load_locus
 from mesoscale.binned_polymer import BinnedPolymer, contact_frequencies, drawn_guide
 from mesoscale.model import Chain, Parameters, build_chain

@@ -19,8 +19,9 @@ from common.timing import measured
 from hic_agreement import CONFIG, HIC, NEAR, ensemble, parts_of
 
 from chromabuild.base.settings import load_config
+from chromabuild.genome.circle import separation
 from chromabuild.genome.contact_fit import fit_map, polymer_of
-from chromabuild.genome.contact_targets import read_counts, separation, visibilities
+from chromabuild.genome.contact_targets import read_counts, visibilities
 from chromabuild.genome.locus import load_locus
 from mesoscale.binned_polymer import contact_frequencies
 from mesoscale.model import Parameters, build_chain

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
-from planewave import ATOMS, CHARGE, GTH, NUMBER, UPF, ours, processor_time
+from planewave import ATOMS, CHARGE, GTH, NUMBER, UPF, ours, times_of
 from scipy.interpolate import CubicSpline
 
 CASES = {"PZ, GTH": ("PZ", False), "BLYP, GTH": ("BLYP", False), "BLYP, UPF": ("BLYP", True)}
@@ -64,7 +64,7 @@ def abinit(folder: Path, functional: str, pseudo: Path | None) -> float:
         f'pp_dirpath "{folder}"\npseudos "O.psp, H.psp"\nntypat 2\nznucl 8 1\nnatom 3\ntypat 1 2 2\nacell 3*{EDGE}\n'
         f"xcart {places}\necut {CUTOFF / 2}\nngfft 3*{GRID}\nboxcutmin 1.9\nixc {XC[functional]}\nnband 4\nkptopt 0\n"
         "nkpt 1\nkpt 3*0\nistwfk 2\nnsym 1\ntoldfe 1e-11\nnstep 80\nprtwf 0\nprtden 0\nprteig 0\n")
-    processor_time(["abinit", "water.abi"], folder, "abinit.out")
+    times_of(["abinit", "water.abi"], folder, "abinit.out")
     return float(re.findall(r"^ *etotal +(\S+)$", (folder / "water.abo").read_text(), re.MULTILINE)[-1])
 
 

@@ -6,7 +6,7 @@ On a circle of ``around`` bins, of which the last may be cut, the distance is th
 import numpy as np
 from numpy.typing import NDArray
 
-from chromabuild.genome.circle import bins_apart
+from chromabuild.genome.circle import bins_apart, separation
 
 Array = NDArray[np.float64]
 LEAST_SEPARATION = 2
@@ -26,11 +26,6 @@ def rebinned(counts: np.ndarray, place: np.ndarray, edges: np.ndarray) -> Array:
     share[to[inside], inside] = 1.0
     upper = share @ np.triu(np.asarray(counts, float)) @ share.T
     return upper + upper.T - np.diag(np.diagonal(upper))
-
-
-def separation(bins: int, around: float | None = None) -> NDArray[np.int64]:
-    """Distance (b, b) in bins of each pair."""
-    return bins_apart(bins, around)[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
 
 
 def seen_bins(counts: np.ndarray, around: float | None = None) -> NDArray[np.bool_]:

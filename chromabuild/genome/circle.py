@@ -100,6 +100,11 @@ def bins_apart(bins: int, around: float | None = None) -> np.ndarray:
     return apart if around is None else np.minimum(apart, np.rint(around - apart).astype(int))
 
 
+def separation(bins: int, around: float | None = None) -> np.ndarray:
+    """Distance in bins (n, n) of each pair, on a circle of ``around`` bins the shorter way round."""
+    return bins_apart(bins, around)[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
+
+
 def given_interval(stretch: tuple[int, int], start: int, turn: int, length: int) -> tuple[int, int]:
     """On the chromosome, as input files have it, a stretch of a locus that lies at ``start``, of a circle with base
     pair 0 ``turn`` base pairs further on."""

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from chromabuild.genome.contact_targets import NEAREST, BinnedCounts, regularised_ratios, separation, visibilities
+from chromabuild.genome.circle import separation
+from chromabuild.genome.contact_targets import NEAREST, BinnedCounts, regularised_ratios, visibilities
 from mesoscale.binned_polymer import BinnedPolymer
 from mesoscale.contact_energies import ContactEnergy
 from mesoscale.fibre import Fibre

@@ -16,7 +16,7 @@ from scipy.ndimage import gaussian_filter
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.genome.chromosomes import same_chromosome
-from chromabuild.genome.circle import bins_apart
+from chromabuild.genome.circle import separation
 from chromabuild.genome.contact_matrix import is_matrix
 from chromabuild.genome.contacts import matrix_pixels, read_contacts
 
@@ -86,11 +86,6 @@ def read_counts(path: str | Path, chromosome: str, start: int, end: int, circula
         raise BadInputError(f"{path} holds no contact between bins within {chromosome}:{start + 1}-{end}: check names "
                             "and positions")
     return BinnedCounts(chromosome, first * size, size, count, around)
-
-
-def separation(bins: int, around: float | None = None) -> NDArray[np.int64]:
-    """Distance in bins (n, n) of each pair, on a circle of `around` bins the shorter way round."""
-    return bins_apart(bins, around)[np.abs(np.subtract.outer(np.arange(bins), np.arange(bins)))]
 
 
 def visibilities(count: Array, known: NDArray[np.bool_], around: float | None = None) -> tuple[Array, Array]:

@@ -57,9 +57,9 @@ def matrix_contacts(path: str, chromosome: str, start: int, end: int, circular: 
     size, first = int(matrix["size"]), int(matrix["first"])
     pairs = enriched_pairs(matrix["row"], matrix["column"], matrix["count"], int(matrix["bins"]),
                            (end - start) / size if circular else None)
-    origin, crossing = first * size, matrix["crossing"]
-    told = (f"{len(crossing)} pairs of bins of which one reaches outside the locus, {np.nansum(crossing):.7g} counts "
-            "in all") if len(crossing) else None
+    origin, (crossing, total) = first * size, matrix["crossing"]
+    told = (f"{crossing:.0f} pairs of bins of which one reaches outside the locus, {total:.7g} counts in all"
+            ) if crossing else None
     return [
         (chromosome, origin + a * size, origin + (a + 1) * size, chromosome, origin + b * size, origin + (b + 1) * size,
          ratio, f"bins {origin + a * size} and {origin + b * size}")
@@ -71,7 +71,8 @@ def matrix_pixels(path: str, chromosome: str, start: int, end: int, into: int | 
                   ) -> dict[str, np.ndarray]:
     """Filled pixels of a .cool, .mcool or .hic file within a region: ``size`` (bp a bin), ``first`` (number of the
     first bin), ``bins`` (whole bins in the region); ``row`` <= ``column`` (n,), counted from the first, and ``count``;
-    with ``crossing`` also the counts of pairs of a bin in the region with one outside, which takes time on a genome.
+    with ``crossing`` also number and sum (2,) of the counts of pairs of a bin in the region with one outside, which
+    takes time on a genome.
 
     Of several resolutions the finest, or the coarsest that divides ``into``. Raises BadInputError for a file that is
     missing or no matrix.

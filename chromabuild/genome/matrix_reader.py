@@ -16,9 +16,9 @@ from chromabuild.genome.chromosomes import Chromosome, spelled
 
 def main(path: str, chromosome: str, start: int, end: int, into: int, crossing: int) -> str | None:
     """Write the bin size, the first bin and number of bins that lie in the region, the filled pixels, counted from the
-    first bin, and, with ``crossing``, counts of pixels of one bin in the region with another of its chromosome. Of a
-    file with several resolutions the finest, or the coarsest that divides ``into``. Returns what is wrong, if anything
-    is."""
+    first bin, and, with ``crossing``, number and sum of the pixels of one bin in the region with another of its
+    chromosome. Of a file with several resolutions the finest, or the coarsest that divides ``into``. Returns what is
+    wrong, if anything is."""
     try:
         if hictkpy.is_cooler(path):
             file = hictkpy.File(path)
@@ -32,7 +32,7 @@ def main(path: str, chromosome: str, start: int, end: int, into: int, crossing: 
             return f"{path} has no chromosome {str(wanted)!r}; it has {', '.join(list(file.chromosomes())[:5])}"
         size = file.resolution()
         first, last = -(-start // size), min(end, file.chromosomes()[name]) // size
-        found, across = {"row": [], "column": [], "count": []}, []
+        found, across = {"row": [], "column": [], "count": []}, np.zeros(2)
         if last > first:
             inside, end = f"{name}:{first * size}-{last * size}", file.chromosomes()[name]
             matrix = file.fetch(inside, count_type="float").to_coo()
@@ -41,11 +41,12 @@ def main(path: str, chromosome: str, start: int, end: int, into: int, crossing: 
             sides = [(f"{name}:0-{first * size}", inside)] * (first > 0)
             sides += [(inside, f"{name}:{last * size}-{end}")] * (last * size < end)
             for one, other in sides if crossing else ():
-                across.extend(file.fetch(one, other, count_type="float").to_coo().data.tolist())
+                counts = file.fetch(one, other, count_type="float").to_coo().data
+                across += len(counts), np.nansum(counts)
     except (RuntimeError, ValueError, OSError) as error:
         return f"{path} cannot be read as .cool, .mcool or .hic: {str(error).splitlines()[0]}"
     buffer = io.BytesIO()
-    np.savez(buffer, size=size, first=first, bins=max(0, last - first), crossing=np.array(across, float), **found)
+    np.savez(buffer, size=size, first=first, bins=max(0, last - first), crossing=across, **found)
     sys.stdout.buffer.write(buffer.getvalue())
     return None
 

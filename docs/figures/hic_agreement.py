@@ -17,8 +17,9 @@ from matplotlib.colors import LogNorm
 from matplotlib.ticker import NullFormatter
 
 from chromabuild.base.settings import load_config
+from chromabuild.genome.circle import separation
 from chromabuild.genome.contact_fit import fit_map, polymer_of
-from chromabuild.genome.contact_targets import read_counts, separation, visibilities
+from chromabuild.genome.contact_targets import read_counts, visibilities
 from chromabuild.genome.locus import load_locus
 from mesoscale.binned_polymer import BinnedPolymer, contact_frequencies
 from mesoscale.maximum_entropy import WALKS
