@@ -1,10 +1,15 @@
 """What the analyses here share: measures of one frame after another, by any backend of MDAnalysis."""
 
+import pickle
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+from MDAnalysis.analysis.backends import BackendBase
 from MDAnalysis.analysis.base import AnalysisBase
 from MDAnalysis.analysis.results import ResultsGroup
+
+from chromabuild.base.forks import map_in_forks
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -49,3 +54,12 @@ class FrameAnalysis(AnalysisBase):
     def _conclude(self) -> None:
         for name, kind in self.MEASURES.items():
             self.results[name] = np.array(self.results[name], dtype=kind)
+
+
+class ForkBackend(BackendBase):
+    """Processes as those of MDAnalysis' ``multiprocessing``, which end for certain and whose death is noticed."""
+
+    def apply(self, func: Callable, computations: list) -> list:
+        """``func`` of every computation; each process opens the trajectory for itself."""
+        packed = pickle.dumps(func)
+        return list(map_in_forks(lambda computation: pickle.loads(packed)(computation), computations, self.n_workers))

@@ -15,9 +15,7 @@ the number of processes nor on what lies far away. Positions are rounded to floa
 a second run starts exactly where the first one ended.
 """
 
-import multiprocessing
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -27,6 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from chromabuild.base.errors import BadInputError
+from chromabuild.base.forks import can_fork, map_in_forks
 from chromabuild.clash.backbone import (
     SUGAR_AND_C1,
     geometry_change,
@@ -236,6 +235,24 @@ class Corrector:
                     attempt(mover)
         return found
 
+    def solve_all(self, tasks: list[Task], progress: Callable[[float], None]) -> Iterator[list]:
+        """``solve`` of every task against the present state, in order, by as many processes as the scene has threads;
+        the state may be changed while results still come."""
+        def solve_alone(task: Task) -> list[tuple[Proposal, np.ndarray]]:
+            self.scene.threads = 1
+            return self.solve(task)
+
+        if self.scene.threads == 1 or len(tasks) < FEW or not can_fork():
+            found = []
+            for k, task in enumerate(tasks):
+                progress(k / len(tasks))
+                found.append(self.solve(task))
+            yield from found
+            return
+        for k, moves in enumerate(map_in_forks(solve_alone, tasks, self.scene.threads)):
+            progress(k / len(tasks))
+            yield moves
+
     def clusters(self, pairs: np.ndarray, distance: np.ndarray) -> list[Task]:
         """Severe pairs within 6 angstrom of each other, as tasks in the order of their lowest atoms."""
         if len(pairs) == 0:
@@ -257,7 +274,7 @@ class Corrector:
         made: list[np.ndarray] = []
         first = len(self.commit_centre)
         spheres, owner = np.empty((64, 4)), np.empty(64, dtype=np.int64)
-        results = in_processes(self, tasks, lambda share: progress and progress(f"round {number}", share))
+        results = self.solve_all(tasks, lambda share: progress and progress(f"round {number}", share))
         for k, (task, moves) in enumerate(zip(tasks, results, strict=True)):
             if not moves:
                 self.failed[task.key] = first
@@ -452,38 +469,6 @@ def sphere_of(before: np.ndarray, after: np.ndarray) -> tuple[np.ndarray, float]
     both = np.concatenate([before, after])
     centre = both.mean(axis=0)
     return centre, float(np.linalg.norm(both - centre, axis=1).max())
-
-
-_forked: Corrector | None = None  # what a forked process works on: inherited, never pickled
-
-
-def _solve_forked(task: Task) -> list[tuple[Proposal, np.ndarray]]:
-    return _forked.solve(task)
-
-
-def in_processes(corrector: Corrector, tasks: list[Task], progress: Callable[[float], None]) -> Iterator[list]:
-    """``corrector.solve`` of every task against the present state, in order, by as many forked processes as the scene
-    has threads. The state may be changed while results still come: the processes keep the one they were forked with."""
-    global _forked
-    if corrector.scene.threads == 1 or len(tasks) < FEW or "fork" not in multiprocessing.get_all_start_methods():
-        found = []
-        for k, task in enumerate(tasks):
-            progress(k / len(tasks))
-            found.append(corrector.solve(task))
-        yield from found
-        return
-    _forked, threads = corrector, corrector.scene.threads
-    corrector.scene.threads = 1  # OpenMP must not start threads in a forked process
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of fork beside the idle threads of OpenMP
-            pool = multiprocessing.get_context("fork").Pool(threads)
-        with pool:
-            for k, moves in enumerate(pool.imap(_solve_forked, tasks, chunksize=max(1, len(tasks) // (64 * threads)))):
-                progress(k / len(tasks))
-                yield moves
-    finally:
-        _forked, corrector.scene.threads = None, threads
 
 
 def check_settings(mode: str, threshold: float) -> None:

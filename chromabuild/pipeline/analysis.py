@@ -11,6 +11,7 @@ import numpy as np
 from chromabuild.analysis.record import VERSION, is_whole, read_record, write_record
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash
+from chromabuild.base.forks import can_fork
 from chromabuild.base.in_use import in_use
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.summary import Summary
@@ -211,9 +212,11 @@ def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarr
 
 def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int, first: int = 0) -> "FrameAnalysis":
     """All chosen frames from number ``first`` of them on, shared out to processes where there are enough."""
+    from chromabuild.analysis.frame_analysis import ForkBackend
+
     frames = len(source.time[::every]) - first
     workers = _workers(frames, threads)
-    shared = {"backend": "multiprocessing", "n_workers": workers} if workers else {}
+    shared = {"backend": ForkBackend(workers), "unsupported_backend": True} if workers else {}
     try:
         analysis.run(start=first * every, step=every, **shared)
     except (OSError, EOFError, ValueError) as error:
@@ -230,7 +233,7 @@ def _run(analysis: "FrameAnalysis", source: Source, every: int, threads: int, fi
 def _workers(frames: int, threads: int) -> int:
     """Processes beside this one that share so many frames; none where one is enough."""
     workers = min(threads, frames // _FEW)
-    return workers if workers > 1 else 0
+    return workers if workers > 1 and can_fork() else 0
 
 
 def _ask_for_memory(atoms: int, workers: int) -> None:
