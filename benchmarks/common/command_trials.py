@@ -192,7 +192,8 @@ class Walk:
         left = leftovers(folder / "results")
         again = self._again(name, folder)
         found = self._found(folder)
-        expected = (0, 3) if is_done else (0,)  # what is there is not replaced without --force
+        # What is there is not replaced without --force; a kill may come when all is there.
+        expected = (0, 3) if is_done or now == after else (0,)
         return {"torn": torn, "left": left, "at work": [str(one) for one in at_work],
                 "failed": [] if again.code in expected else [f"{again.code}: {again.told}"],
                 "left after": leftovers(folder / "results"),
