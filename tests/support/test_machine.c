@@ -1,7 +1,7 @@
 /* Preloaded into the programs of the tests. */
 #include <time.h>
 
-enum { SECOND = 1000000000, SHORTEST = 1000, LONGEST = 2000000, BETWEEN_WAITS = 50000 };  /* nanoseconds */
+enum { SECOND = 1000000000, SHORTEST = 1000, LONGEST = 100000, BETWEEN_WAITS = 50000 };  /* nanoseconds */
 
 static long long now(void)
 {
