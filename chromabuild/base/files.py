@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import io
 import os
 import re
 import shutil
@@ -10,10 +11,14 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Literal
 
 from blake3 import blake3
 
 from chromabuild.base.errors import BadInputError, ResourceError
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 _PART = re.compile(r"\.(?P<name>.+)\.(?P<process>\d{1,9})\.part")
 """Temporary name of a file, or a folder of files, that a process is writing."""
@@ -58,6 +63,25 @@ def remedy_of(error: OSError) -> str:
 def cannot_write(path: str | Path, error: OSError) -> ResourceError:
     """The error to raise where the system refuses to write a file: it names the file, the reason and the remedy."""
     return ResourceError(f"cannot write {path}: {error.strerror or error}; {remedy_of(error)}")
+
+
+class _Growing(io.FileIO):
+    """A file whose errors of writing name it and the remedy."""
+
+    def write(self, data: "ReadableBuffer") -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            raise cannot_write(self.name, error) from error
+
+
+def open_growing(path: str | Path, mode: Literal["a", "w", "r+"]) -> io.BufferedWriter | io.BufferedRandom:
+    """A binary file that other programs read while it is written, and that keeps what it has when a write fails.
+
+    Raises ResourceError at each write, flush and close that the disk refuses, and what ``open`` raises.
+    """
+    file = _Growing(path, mode)
+    return io.BufferedRandom(file) if mode == "r+" else io.BufferedWriter(file)
 
 
 def part_of(target: Path) -> Path:

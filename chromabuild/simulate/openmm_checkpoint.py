@@ -14,7 +14,7 @@ import openmm
 from openmm import unit
 
 from chromabuild.base.duration import minutes_of
-from chromabuild.base.files import atomic_path
+from chromabuild.base.files import atomic_path, open_growing
 from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.simulate.protocol import PlannedPhase, Task
 
@@ -69,7 +69,7 @@ def cut_to(checkpoint: Checkpoint, task: Task, phase: PlannedPhase) -> None:
     if phase.trajectory:
         path = task.folder / phase.trajectory
         os.truncate(path, checkpoint.trajectory_bytes)
-        with open(path, "r+b") as file:  # number of frames, as the writer of OpenMM takes it from the header
+        with open_growing(path, "r+") as file:  # number of frames, as the writer of OpenMM takes it from the header
             file.seek(8)
             file.write(int(checkpoint.frames).to_bytes(4, "little"))
 

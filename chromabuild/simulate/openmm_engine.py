@@ -7,6 +7,7 @@ the same atoms. Energies in kcal/mol, forces in kcal/mol/angstrom, lengths in an
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +20,7 @@ from scipy.special import erfcinv
 from chromabuild.base.box_vectors import vectors_of
 from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3, KJ_PER_KCAL
 from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError, UnstableRunError
-from chromabuild.base.files import atomic_path
+from chromabuild.base.files import atomic_path, open_growing
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
@@ -248,7 +249,8 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
     system = context.getSystem()
     n_sites = sum(system.isVirtualSite(i) for i in range(system.getNumParticles()))
     n_freedom = 3 * (system.getNumParticles() - n_sites) - system.getNumConstraints() - 3
-    with open(folder / phase.log, "a" if found else "w", encoding="utf-8") as log, _instability_told(phase, context):
+    with (TextIOWrapper(open_growing(folder / phase.log, "a" if found else "w"), encoding="utf-8") as log,
+          _instability_told(phase, context)):
         if found is None:
             log.write(f"OpenMM {openmm.Platform.getOpenMMVersion()}, {device_of(context)}: {len(position)} atoms\n")
         table = _Table(log, context, n_freedom, progress)
@@ -364,7 +366,7 @@ def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, tabl
         if phase.trajectory:
             chosen = trajectory_ranges(task.topology, task.dynamics.trajectory_selection)
             written = np.concatenate([np.arange(start - 1, end) for start, end in chosen])
-            file = stack.enter_context(open(task.folder / phase.trajectory, "r+b" if found else "wb"))
+            file = stack.enter_context(open_growing(task.folder / phase.trajectory, "r+" if found else "w"))
             trajectory = app.DCDFile(file, _nameless(len(written), box), context.getIntegrator().getStepSize(),
                                      phase.first_step + phase.trajectory_period, phase.trajectory_period,
                                      append=found is not None)

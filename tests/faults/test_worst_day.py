@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from io import TextIOWrapper
 from pathlib import Path
 
 import pytest
 
 from chromabuild.base.checked_json import checked_text, is_unharmed
 from chromabuild.base.errors import BusyError, ResourceError
-from chromabuild.base.files import atomic_path, remove_leftovers
+from chromabuild.base.files import atomic_path, open_growing, remove_leftovers
 from chromabuild.base.hdf5_file import written_hdf5
 from chromabuild.base.stop_signals import stops_go_to
 from chromabuild.base.whole_folder import whole_folder
@@ -186,6 +187,16 @@ def test_a_write_that_fails_names_its_file(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ResourceError, match="cannot write .*/file/a.txt"), atomic_path(tmp_path / "file" / "a.txt"):
         pass
+
+
+def test_a_file_that_grows_names_itself_whenever_it_cannot():
+    """A log, of which a row is flushed, and what is left of it at the end."""
+    file = TextIOWrapper(open_growing("/dev/full", "w"))
+    file.write("row")
+    said = "cannot write /dev/full: No space left on device; free some disk space or choose another output folder"
+    for fail in (file.flush, file.close):
+        with pytest.raises(ResourceError, match=said):
+            fail()
 
 
 def test_forked_processes_end_by_signals_that_their_parent_handles():
