@@ -88,7 +88,7 @@ def follow_curve(
     over = 360.0 * (linking_number - relaxed) / n
     if abs(over) > LARGEST_OVERTWIST:
         raise BadInputError(f"linking number {linking_number} twists {n} base pairs by {over:+.1f} degrees each beyond "
-                            f"rest: take one near {round(relaxed)}")
+                            f"rest: take one near {round(relaxed)} (locus.linking_number)")
     turn = 2 * np.pi * (linking_number - coiled) / n  # carried frames themselves do not twist
     return origin, frame @ rotation_about_z(turn * index)
 
