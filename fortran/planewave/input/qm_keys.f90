@@ -65,7 +65,7 @@ module qm_keys
     key_t("MINIMIZE", "method", is_choice, "CG", "", "CG SD", &
           "conjugate gradients, or steepest descent; dynamics at the minimum always has the first"), &
     key_t("MINIMIZE", "nsteps", is_integer, "200", "", "0 1e9", "most steps"), &
-    key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16 1.0", "end when about so much energy can still be gained"), &
+    key_t("MINIMIZE", "tolerance", is_real, "1.0e-10", "Ha", "1e-16 1e6", "end when about so much energy can still be gained"), &
     key_t("MINIMIZE", "forces", is_choice, "YES", "", "YES NO", "compute the forces on the ions"), &
     key_t("DYNAMICS", "method", is_choice, "RATTLE", "", "RATTLE NONORTHOGONAL BORN_OPPENHEIMER", &
           "states move too, kept orthonormal by constraints or free to overlap; or are minimised at each step"), &
