@@ -97,8 +97,6 @@ module genesis_keys
     genesis_key_t("MINIMIZE", "lbfgs_bnd", is_ignored, "", "bound of moves of LBFGS; here displacement_max"), &
     genesis_key_t("MINIMIZE", "lbfgs_bnd_maxmove", is_ignored, "", "bound of moves of LBFGS; here displacement_max"), &
     genesis_key_t("MINIMIZE", "lbfgs_bnd_qmonly", is_ignored, "", "belongs to QM/MM"), &
-    genesis_key_t("MINIMIZE", "fixatm_select_index", is_missing, "", &
-                  "holds atoms where they are: use a POSI restraint with a large constant"), &
     genesis_key_t("DYNAMICS", "verbose", is_ignored, "", "more lines in the log"), &
     genesis_key_t("DYNAMICS", "velout_period", is_missing, "0", "writes a trajectory of velocities: rstfile holds them"), &
     genesis_key_t("DYNAMICS", "target_md", is_missing, "NO no No FALSE false", &
@@ -117,8 +115,6 @@ module genesis_keys
     genesis_key_t("DYNAMICS", "xi_respa", is_ignored, "", "belongs to older multiple time steps"), &
     genesis_key_t("DYNAMICS", "xo_respa", is_ignored, "", "belongs to older multiple time steps"), &
     genesis_key_t("DYNAMICS", "esp_mm", is_ignored, "", "belongs to QM/MM"), &
-    genesis_key_t("DYNAMICS", "fixatm_select_index", is_missing, "", &
-                  "holds atoms where they are: use a POSI restraint with a large constant"), &
     genesis_key_t("CONSTRAINTS", "water_model", is_ignored, "", "residue of waters; here they are known by their bonds"), &
     genesis_key_t("CONSTRAINTS", "hydrogen_type", is_ignored, "", "how hydrogens are known; here by their mass"), &
     genesis_key_t("CONSTRAINTS", "hydrogen_mass_upper_bound", is_ignored, "", "how hydrogens are known"), &
@@ -229,6 +225,12 @@ module genesis_keys
                   "lists are made anew when atoms have moved, and this often at least"), &
     genesis_key_t("DYNAMICS", "iseed", is_other, "", &
                   "-1 is a fixed number and not the clock"), &
+    genesis_key_t("MINIMIZE", "fixatm_select_index", is_other, "", &
+                  "as there, but energies among fixed atoms stay in the sums"), &
+    genesis_key_t("DYNAMICS", "fixatm_select_index", is_other, "", &
+                  "as in [MINIMIZE]"), &
+    genesis_key_t("CONSTRAINTS", "fixatm_select_index", is_other, "", &
+                  "as in [MINIMIZE], for dynamics"), &
     genesis_key_t("ENSEMBLE", "group_tp", is_other, "", &
                   "of the thermostat; pressure and barostat are always those of groups"), &
     genesis_key_t("BOUNDARY", "box_size_x", is_other, "", &

@@ -218,6 +218,8 @@ module settings
     type(ensemble_settings_t) :: ensemble
     type(health_settings_t) :: health
     type(group_settings_t), allocatable :: group(:)
+    !> Numbers of the groups whose atoms do not move.
+    integer, allocatable :: fixed_group(:)
     type(restraint_settings_t), allocatable :: restraint(:)
     type(boundary_settings_t) :: boundary
     type(comm_settings_t) :: comm

@@ -54,16 +54,18 @@ contains
       if (allocated(error)) return
       call read_groups(control, settings)
       allocate (settings%restraint(0))
-      call check_together(settings, error)
+      call read_fixed(control, settings, error)
+      if (.not. allocated(error)) call check_together(settings, error)
       if (.not. allocated(error)) call check_command(settings, command, error)
       if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
       if (.not. allocated(error)) call read_exchange(control, settings, error)
       if (.not. allocated(error)) call read_boost(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
-      ! Restrained positions hold the centre of mass, unless the control file says otherwise.
+      ! Fixed atoms hold the centre of mass, and restrained positions do unless the control file says otherwise.
       if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &
         settings%dynamics%stop_period = 0
+      if (size(settings%fixed_group) > 0) settings%dynamics%stop_period = 0
     end associate
   end subroutine read_settings
 
@@ -307,6 +309,47 @@ contains
       settings%group(g) = group_settings_t(number(g), control%numbered("SELECTION", "group", number(g)))
     end do
   end subroutine read_groups
+
+  !> The groups whose atoms do not move: of a minimisation those of [MINIMIZE], of dynamics those of [DYNAMICS] and of
+  !> [CONSTRAINTS], where GENESIS has them.
+  subroutine read_fixed(control, settings, error)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=*), parameter :: key = "fixatm_select_index"
+    allocate (settings%fixed_group(0))
+    if (settings%runs_minimisation) then
+      call add("MINIMIZE")
+      if (.not. allocated(error) .and. control%given("CONSTRAINTS", key)) &
+        call control%refuse("CONSTRAINTS", key, "fixes atoms in dynamics; for a minimisation give it in [MINIMIZE]", error)
+    end if
+    if (settings%runs_dynamics .and. .not. allocated(error)) then
+      call add("DYNAMICS")
+      if (.not. allocated(error)) call add("CONSTRAINTS")
+    end if
+  contains
+    subroutine add(section)
+      character(len=*), intent(in) :: section
+      character(len=:), allocatable :: list
+      integer, allocatable :: number(:)
+      integer :: k, status
+      list = control%text(section, key)
+      if (list == "") return
+      allocate (number(words(list)))
+      status = verify(list, "0123456789 ")
+      if (status == 0) read (list, *, iostat=status) number
+      if (status /= 0) then
+        call control%refuse(section, key, "must name groups of [SELECTION] by their numbers, such as 1 or 1 2", error)
+        return
+      end if
+      do k = 1, size(number)
+        if (settings%expression_of(number(k)) /= "") cycle
+        call settings%refuse_group(number(k), "is missing; the control file uses it", error)
+        return
+      end do
+      settings%fixed_group = [settings%fixed_group, number]
+    end subroutine add
+  end subroutine read_fixed
 
   !> [RESTRAINTS], whose groups must be there.
   subroutine read_restraints(control, settings, error)
