@@ -173,7 +173,7 @@ module control_keys
     key_t("HEALTH", "max_volume_ratio", is_real, "2.0", "", "0", &
           "... where the box has become so many times larger or smaller"), &
     key_t("SELECTION", "group#", is_text, "", "", "", &
-          "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, mname:, heavy"), &
+          "group1, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*, mname:H3 around_res:6; also ai:, resname:, heavy"), &
     key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
     key_t("RESTRAINTS", "function#", is_choice, "", "", &
           "POSI DIST DISTMASS REPUL REPULMASS FB FBMASS ANGLE ANGLEMASS DIHED DIHEDMASS RMSD RMSDMASS", &

@@ -66,7 +66,7 @@ contains
     type(selection_t) :: selection
     integer :: i
     n = 0
-    call selection%read(settings, group, error)
+    call selection%read(settings, group, state%topology, names, error)
     do i = 1, state%atoms%n_owned
       if (allocated(error)) return
       if (.not. selection%holds(state%topology, names, state%atoms%id(i), error)) cycle
