@@ -5,8 +5,8 @@ module control_keys
   private
   public :: keys, free_keys, bound_keys
 
-  !> Every key there is.
-  type(key_t), parameter :: keys(*) = [ &
+  !> Of all sections but the last.
+  type(key_t), parameter :: first_keys(*) = [ &
     key_t("INPUT", "topologyfile", is_text, "", "", "", "topology of the system (topology.h5)"), &
     key_t("INPUT", "shardfile", is_text, "", "", "", &
           "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
@@ -220,7 +220,10 @@ module control_keys
     key_t("GAMD", "dih_max", is_real, "-99999999.0", "kcal/mol", "-1e30", "highest energy of torsions seen"), &
     key_t("GAMD", "dih_min", is_real, "99999999.0", "kcal/mol", "-1e30", "lowest energy of torsions seen"), &
     key_t("GAMD", "dih_ave", is_real, "0.0", "kcal/mol", "-1e30", "its mean"), &
-    key_t("GAMD", "dih_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation"), &
+    key_t("GAMD", "dih_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation")]
+
+  !> Those of the last sections: where the domains are, and what goes between them.
+  type(key_t), parameter :: last_keys(*) = [ &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &
@@ -233,6 +236,18 @@ module control_keys
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
     key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
           "move the borders between domains until all have about the same work"), &
+    key_t("BOUNDARY", "spherical_pot", is_choice, "NO", "", "YES NO", &
+          "NOBC: pull atoms that are a distance e outside of spheres back by constant e^exponent"), &
+    key_t("BOUNDARY", "constant", is_real, "10.0", "kcal/mol/angstrom^n", "0", "of spherical_pot, n = exponent"), &
+    key_t("BOUNDARY", "exponent", is_integer, "2", "", "1", "of spherical_pot"), &
+    key_t("BOUNDARY", "nindex", is_integer, "0", "", "0", "number of groups whose atoms are centres of spheres"), &
+    key_t("BOUNDARY", "center_select_index#", is_integer, "", "", "1", &
+          "numbers of these groups in [SELECTION]; the centres stay where shardfile has the atoms"), &
+    key_t("BOUNDARY", "nfunctions", is_integer, "0", "", "0", "number of spheres whose centres are given"), &
+    key_t("BOUNDARY", "center#", is_text, "", "angstrom", "", "x, y and z of these centres, in the input"), &
+    key_t("BOUNDARY", "radius#", is_real, "", "angstrom", "0", "of each sphere, or of those of each group"), &
+    key_t("BOUNDARY", "fixatom", is_choice, "YES", "", "YES NO", "atoms that are outside at setup do not move"), &
+    key_t("BOUNDARY", "fix_layer", is_real, "1.0", "angstrom", "0", "nor do atoms less than this inside, with fixatom"), &
     key_t("COMM", "method", is_choice, "HALF_SHELL", "", "HALF_SHELL MIDPOINT", &
           "who computes a pair: of the owners of its atoms the lower; or where its middle lies, with half as wide a halo"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
@@ -256,6 +271,9 @@ module control_keys
           "the machine's torus, e.g. 4x4x2 (filled along the first axis first): neighbouring domains on near nodes"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
+
+  !> Every key there is; in two parts, since a statement has 255 lines at most.
+  type(key_t), parameter :: keys(*) = [first_keys, last_keys]
 
   !> Keys outside [INPUT], [OUTPUT], [COMM] and [HEALTH] that leave the trajectory as it is: a run may go on with other values;
   !> nsteps only where neither temperature nor restraints change linearly over the run.

@@ -5,6 +5,7 @@ module start_coordinates
   use base_error, only: error_t
   use bricks, only: brick_list_t
   use comm_domain_grid, only: domain_grid_t
+  use open_box, only: open_origin
   use restart, only: restart_t, saved_ranks
   use settings, only: settings_t
   implicit none
@@ -23,21 +24,23 @@ module start_coordinates
   contains
     procedure :: find
     procedure :: read_part
+    procedure :: origin
   end type start_coordinates_t
 
 contains
 
-  !> Find them.
-  subroutine find(self, settings, error)
+  !> Find them; with `of_setup` shardfile goes before reffile.
+  subroutine find(self, settings, error, of_setup)
     class(start_coordinates_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings
     type(error_t), allocatable, intent(out) :: error
+    logical, intent(in), optional :: of_setup
     type(restart_t) :: first
     character(len=:), allocatable :: bricks
     self%is_open = settings%boundary%is_open
     self%restart = ""
     bricks = settings%input%reference
-    if (bricks == "") bricks = settings%input%shards
+    if (bricks == "" .or. (present(of_setup) .and. settings%input%shards /= "")) bricks = settings%input%shards
     if (bricks /= "") then
       call self%list%read(bricks, error)
       if (allocated(error)) return
@@ -69,5 +72,14 @@ contains
       call move_alloc(saved%position, position)
     end if
   end subroutine read_part
+
+  !> What to add to them (angstrom) where an open model stands in a large box with these edges.
+  pure function origin(self, edges)
+    class(start_coordinates_t), intent(in) :: self
+    real(real64), intent(in) :: edges(3)
+    real(real64) :: origin(3)
+    origin = 0.0_real64
+    if (self%is_open .and. self%restart == "") origin = open_origin(edges)
+  end function origin
 
 end module start_coordinates

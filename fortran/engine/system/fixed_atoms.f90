@@ -1,12 +1,15 @@
-!> Atoms that do not move, [MINIMIZE], [DYNAMICS] and [CONSTRAINTS] fixatm_select_index: which they are (marks that go with
+!> Atoms that do not move, [MINIMIZE], [DYNAMICS] and [CONSTRAINTS] fixatm_select_index and [BOUNDARY] fixatom: which they are (marks that go with
 !> the owned atoms), and what motions the system lacks for them. They have neither forces nor velocities, and all others
 !> feel them. Virtual sites follow their parents, fixed or not.
 module fixed_atoms
+  use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int64, real64
   use base_error, only: error_t
   use base_text, only: to_text
   use selection, only: atom_names_t, selection_t
   use settings, only: settings_t
+  use spheres, only: spheres_t
+  use start_coordinates, only: start_coordinates_t
   use system_state, only: system_state_t
   implicit none
   private
@@ -35,7 +38,7 @@ contains
     type(atom_names_t) :: names
     integer(int64) :: n_chosen(size(settings%fixed_group))
     integer :: k
-    if (size(settings%fixed_group) == 0) return
+    if (size(settings%fixed_group) == 0 .and. .not. settings%boundary%sphere%fixes) return
     call names%read(state%topology, error)
     call state%comm%agree(error)
     if (allocated(error)) return
@@ -44,6 +47,7 @@ contains
     do k = 1, size(n_chosen)
       if (.not. allocated(error)) call mark(settings, state, names, settings%fixed_group(k), n_chosen(k), error)
     end do
+    if (settings%boundary%sphere%fixes .and. .not. allocated(error)) call mark_outside(settings, state, error)
     call state%comm%agree(error)
     if (allocated(error)) return
     call state%comm%sum(n_chosen)
@@ -51,8 +55,13 @@ contains
     if (k > 0) call settings%refuse_group(settings%fixed_group(k), "chooses no atom with a mass that could be fixed", error)
     if (allocated(error)) return
     call count_up(self, state, rigid)
-    if (self%n_atoms == state%topology%n_atoms - state%topology%site_count()) &
+    if (self%n_atoms < state%topology%n_atoms - state%topology%site_count()) return
+    if (settings%boundary%sphere%fixes) then
+      call settings%refuse("BOUNDARY", "fixatom", "leaves no atom that moves: all are outside of the spheres or near their "// &
+                           "surface; give a larger radius or other centres", error)
+    else
       call settings%refuse_group(settings%fixed_group(1), "leaves no atom that moves, by fixatm_select_index", error)
+    end if
   end subroutine init
 
   !> Mark the owned atoms of a group; `n`: their number.
@@ -75,6 +84,37 @@ contains
       state%atoms%fixed(i) = .true.
     end do
   end subroutine mark
+
+  !> Mark the owned atoms that are outside of all spheres, or in the layer before their surface, where the run is set up.
+  subroutine mark_outside(settings, state, error)
+    type(settings_t), intent(in) :: settings
+    type(system_state_t), intent(inout) :: state
+    type(error_t), allocatable, intent(out) :: error
+    type(spheres_t) :: spheres
+    type(start_coordinates_t) :: start
+    integer(int8), allocatable :: is_outside(:)
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :)
+    real(real64) :: distance, away(3)
+    integer :: part, i
+    call spheres%find(settings, state, error)
+    if (.not. allocated(error)) call start%find(settings, error, of_setup=.true.)
+    if (allocated(error)) return
+    allocate (is_outside(0:state%topology%n_atoms - 1), source=0_int8)
+    do part = 1, start%n_parts
+      call start%read_part(part, id, position, error)
+      if (allocated(error)) return
+      do i = 1, size(id)
+        call spheres%excess(position(:, i) + start%origin(state%grid%box), distance, away)
+        if (distance > -settings%boundary%sphere%layer) is_outside(id(i)) = 1_int8
+      end do
+    end do
+    associate (atoms => state%atoms)
+      do i = 1, atoms%n_owned
+        if (is_outside(atoms%id(i)) > 0 .and. atoms%mass(atoms%kind(i)) > 0.0_real64) atoms%fixed(i) = .true.
+      end do
+    end associate
+  end subroutine mark_outside
 
   !> Fixed atoms and groups of all ranks, and their degrees of freedom.
   subroutine count_up(self, state, rigid)
