@@ -1,6 +1,6 @@
-!> Atoms that do not move, [MINIMIZE], [DYNAMICS] and [CONSTRAINTS] fixatm_select_index and [BOUNDARY] fixatom: which they are (marks that go with
-!> the owned atoms), and what motions the system lacks for them. They have neither forces nor velocities, and all others
-!> feel them. Virtual sites follow their parents, fixed or not.
+!> Atoms that do not move, by fixatm_select_index in [MINIMIZE], [DYNAMICS] and [CONSTRAINTS] and by fixatom in [BOUNDARY]:
+!> which they are (marks that go with the owned atoms), and what motions the system lacks for them. They have neither forces
+!> nor velocities, and all others feel them. Virtual sites follow their parents, fixed or not.
 module fixed_atoms
   use, intrinsic :: iso_fortran_env, only: int8
   use base_kinds, only: int64, real64
