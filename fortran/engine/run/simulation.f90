@@ -146,7 +146,12 @@ contains
     ! Where slow forces were not computed they are those of an earlier step, which no site has any more.
     if (self%split_forces) call self%sites%hand_over(self%slow_force)
     call hold(self%atoms%fixed, self%atoms%force)
-    if (self%split_forces) call hold(self%atoms%fixed, self%slow_force)
+    if (.not. self%split_forces) return
+    ! Those of an earlier step may be of other atoms.
+    if (present(slow)) then
+      if (.not. slow) return
+    end if
+    call hold(self%atoms%fixed, self%slow_force)
   end subroutine compute_forces
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.
