@@ -106,7 +106,8 @@ module control_keys
     key_t("MINIMIZE", "force_scale_max", is_real, "1.0e-4", "angstrom^2 mol/kcal", "1e-12", &
           "largest displacement per force"), &
     key_t("MINIMIZE", "displacement_max", is_real, "0.1", "angstrom", "1e-6", "no atom moves farther in a step"), &
-    key_t("MINIMIZE", "fixatm_select_index", is_text, "", "", "", "groups of [SELECTION], 1 2, say, whose atoms do not move"), &
+    key_t("MINIMIZE", "fixatm_select_index", is_text, "", "", "", &
+          "groups of [SELECTION], 1 2, say, whose atoms do not move"), &
     key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER LEAP VRES", &
           "velocity Verlet, leapfrog, or r-RESPA with reciprocal space in the longer step"), &
     key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
@@ -142,7 +143,8 @@ module control_keys
     key_t("CONSTRAINTS", "shake_iteration", is_integer, "500", "", "1", "iterations before SHAKE gives up"), &
     key_t("CONSTRAINTS", "shake_tolerance", is_real, "1.0e-10", "", "1e-15", &
           "relative tolerance of SHAKE and RATTLE"), &
-    key_t("CONSTRAINTS", "fixatm_select_index", is_text, "", "", "", "more of them, where GENESIS has the key for dynamics"), &
+    key_t("CONSTRAINTS", "fixatm_select_index", is_text, "", "", "", &
+          "more of them, where GENESIS has the key for dynamics"), &
     key_t("ENSEMBLE", "ensemble", is_choice, "NVE", "", "NVE NVT NPT NPAT", &
           "what is kept: number of atoms, volume or pressure (NPAT: and the area), energy or temperature"), &
     key_t("ENSEMBLE", "tpcontrol", is_choice, "NO", "", "NO BUSSI LANGEVIN NHC BERENDSEN", &

@@ -373,8 +373,8 @@ contains
         call control%refuse("BOUNDARY", "spherical_pot", "holds a model without a periodic box together; give type = NOBC", &
                             error)
       else if (n_groups > 0 .eqv. n_centres > 0) then
-        call control%refuse("BOUNDARY", "spherical_pot", "needs either nindex and center_select_index1, ..., or nfunctions "// &
-                            "and center1, ...; give one of them", error)
+        call control%refuse("BOUNDARY", "spherical_pot", "needs either nindex and center_select_index1, ..., or "// &
+                            "nfunctions and center1, ...; give one of them", error)
       end if
       if (allocated(error)) return
       allocate (sphere%group(n_groups), sphere%centre(3, n_centres), sphere%radius(n))

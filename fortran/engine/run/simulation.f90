@@ -135,8 +135,8 @@ contains
     largest_displacement = self%lists%largest_displacement(self%system_state_t, self%constraints)
   end function largest_displacement
 
-  !> Forces on owned atoms that move at their present positions, and this rank's part of the energies. With split forces those of
-  !> reciprocal space are computed unless `slow` is present and false.
+  !> Forces on owned atoms at their present positions, none on those that do not move, and this rank's part of the energies.
+  !> With split forces those of reciprocal space are computed unless `slow` is present and false.
   subroutine compute_forces(self, want_energy, slow)
     class(simulation_t), intent(inout) :: self
     logical, intent(in) :: want_energy

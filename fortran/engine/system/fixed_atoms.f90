@@ -57,8 +57,8 @@ contains
     call count_up(self, state, rigid)
     if (self%n_atoms < state%topology%n_atoms - state%topology%site_count()) return
     if (settings%boundary%sphere%fixes) then
-      call settings%refuse("BOUNDARY", "fixatom", "leaves no atom that moves: all are outside of the spheres or near their "// &
-                           "surface; give a larger radius or other centres", error)
+      call settings%refuse("BOUNDARY", "fixatom", "leaves no atom that moves: all are outside of the spheres or near "// &
+                           "their surface; give a larger radius or other centres", error)
     else
       call settings%refuse_group(settings%fixed_group(1), "leaves no atom that moves, by fixatm_select_index", error)
     end if

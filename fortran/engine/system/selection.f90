@@ -22,7 +22,8 @@ module selection
   integer, parameter :: name_length = 8, max_items = 256
   integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
                         want_residue = 6, want_residue_number = 7, want_segment = 8, want_molecule = 9, want_backbone = 10, &
-                        does_and = 11, does_or = 12, does_not = 13, around_atoms = 14, around_residues = 15, around_molecules = 16
+                        does_and = 11, does_or = 12, does_not = 13, around_atoms = 14, &
+                        around_residues = 15, around_molecules = 16
   !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
   real(real64), parameter :: heaviest_hydrogen = 4.2_real64
   !> Of the backbone of a protein.
@@ -368,7 +369,8 @@ contains
         item%kind = want_backbone
       case default
         problem = "has '"//word//"', which is none of all, heavy, hydrogen, backbone, ai:, an:, mname:, resname:, rno:, segid:"
-        if (index(lower_case(word), "around") == 1) problem = "has '"//word//"' without the atoms that it is around before it"
+        if (index(lower_case(word), "around") == 1) &
+          problem = "has '"//word//"' without the atoms that it is around before it"
       end select
       return
     end select

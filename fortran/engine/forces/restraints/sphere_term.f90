@@ -64,7 +64,8 @@ contains
           block_sums(10, block) = block_sums(10, block) + &
                                   ((self%constant*distance**self%exponent + coarse%energy) - coarse%energy)
           do a = 1, 3
-            block_sums(3*a - 2:3*a, block) = block_sums(3*a - 2:3*a, block) + ((away*force(a) + coarse%energy) - coarse%energy)
+            block_sums(3*a - 2:3*a, block) = block_sums(3*a - 2:3*a, block) + &
+                                              ((away*force(a) + coarse%energy) - coarse%energy)
           end do
         end do
       end do
