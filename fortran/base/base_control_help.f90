@@ -38,9 +38,9 @@ contains
         note = note//" ("//trim(keys(k)%allowed)//")"
       if (keys(k)%unit /= "") note = note//" ["//trim(keys(k)%unit)//"]"
       if (keys(k)%default == "" .or. index(keys(k)%name, "#") > 0) then
-        write (output_unit, "(a,a17,a,a12,2a)") "# ", numbered_example(keys(k)%name), "= ", keys(k)%default, " # ", note
+        write (output_unit, "(a,a20,a,a12,2a)") "# ", numbered_example(keys(k)%name), "= ", keys(k)%default, " # ", note
       else
-        write (output_unit, "(a19,a,a12,2a)") keys(k)%name, "= ", keys(k)%default, " # ", note
+        write (output_unit, "(a20,2x,a,a12,2a)") keys(k)%name, "= ", keys(k)%default, " # ", note
       end if
     end do
   end subroutine print_help

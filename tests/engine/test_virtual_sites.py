@@ -107,13 +107,14 @@ Run = tuple[systems.Restart, dict[str, np.ndarray]]
 
 
 def dynamics(folder: Path, ensemble: dict, steps: int, ranks: int = 1, threads: int = 1, program: str = "chromamd",
-             source: str = "", energy: dict | None = None, **keys: object) -> Run:
+             source: str = "", energy: dict | None = None, group: str = "all", **keys: object) -> Run:
     """State after some steps of 2 fs with rigid bonds, and the energy table."""
     start = source or set_up(folder, {"rstfile": folder / "start_().rst"}, ranks, f"start{ranks}")
     end = str(folder / f"{keys.pop('name', 'end')}_().rst")
     done = systems.run("run", systems.control(
         folder / "run.inp", INPUT={"topologyfile": folder / "topology.h5", "rstfile": start}, OUTPUT={"rstfile": end},
         ENERGY=SHORT | (energy or {}), CONSTRAINTS={"rigid_bond": "YES"}, ENSEMBLE={"temperature": 300, **ensemble},
+        SELECTION={"group1": group},
         DYNAMICS={"nsteps": steps, "timestep": 0.002, "iseed": 5, "eneout_period": 10, **keys}),
         ranks, program, threads)
     assert done.returncode == 0, done.stderr
@@ -139,6 +140,24 @@ def test_bits_do_not_depend_on_ranks_and_threads(folder):
     topology = Topology.read(folder / "topology.h5")
     np.testing.assert_allclose(one[0].position, placed(topology, one[0].position), atol=1e-11, rtol=0)
     assert not one[0].velocity[topology.masses() == 0].any() and one[0].velocity[topology.masses() > 0].all()
+
+
+def test_sites_of_fixed_atoms_stay(folder):
+    """Every atom below a number is fixed, in the midst of a water: its oxygen, but not its hydrogens. Others move, and
+    sites with their parents."""
+    topology = Topology.read(folder / "topology.h5")
+    site, oxygen = topology.term("virtual_site")["atoms"][40, :2]
+    before = systems.read_restarts(set_up(folder, {"rstfile": folder / "start_().rst"}, 1, "start1"), 1).position
+    after, table = dynamics(folder, {"ensemble": "NVT", "tpcontrol": "LANGEVIN", "gamma_t": 5}, 20,
+                            group=f"ai:1-{oxygen + 1}", fixatm_select_index=1)
+    fixed = np.arange(len(before)) <= oxygen
+    box = after.box
+    moved = after.position - before
+    moved = np.linalg.norm(moved - box * np.round(moved / box), axis=1)
+    # Sites are placed anew by their parents, which rounds.
+    assert moved[fixed].max() < 1e-12 and moved[~fixed].min() > 1e-5 and moved[site] > 1e-5
+    np.testing.assert_allclose(after.position, placed(topology, after.position), atol=1e-11, rtol=0)
+    assert 100 < table["TEMPERATURE"][-1] < 500
 
 
 @pytest.mark.parametrize("method", ["SD", "LBFGS"])

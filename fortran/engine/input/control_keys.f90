@@ -5,8 +5,8 @@ module control_keys
   private
   public :: keys, free_keys, bound_keys
 
-  !> Every key there is.
-  type(key_t), parameter :: keys(*) = [ &
+  !> Of all sections but the last.
+  type(key_t), parameter :: first_keys(*) = [ &
     key_t("INPUT", "topologyfile", is_text, "", "", "", "topology of the system (topology.h5)"), &
     key_t("INPUT", "shardfile", is_text, "", "", "", &
           "list of the bricks of the box (shards/bricks.txt); for setup and energy"), &
@@ -106,6 +106,8 @@ module control_keys
     key_t("MINIMIZE", "force_scale_max", is_real, "1.0e-4", "angstrom^2 mol/kcal", "1e-12", &
           "largest displacement per force"), &
     key_t("MINIMIZE", "displacement_max", is_real, "0.1", "angstrom", "1e-6", "no atom moves farther in a step"), &
+    key_t("MINIMIZE", "fixatm_select_index", is_text, "", "", "", &
+          "groups of [SELECTION], 1 2, say, whose atoms do not move"), &
     key_t("DYNAMICS", "integrator", is_choice, "VVER", "", "VVER LEAP VRES", &
           "velocity Verlet, leapfrog, or r-RESPA with reciprocal space in the longer step"), &
     key_t("DYNAMICS", "nsteps", is_integer, "100", "", "0", "number of steps"), &
@@ -133,12 +135,16 @@ module control_keys
     key_t("DYNAMICS", "dtemperature", is_real, "0.0", "K", "-1e6", "each change of the temperature"), &
     key_t("DYNAMICS", "iseed", is_integer, "314159", "", "-1", "seed of velocities, thermostat and barostat; -1 = the default"), &
     key_t("DYNAMICS", "initial_time", is_real, "0.0", "ps", "-1e30", "time of a fresh start"), &
+    key_t("DYNAMICS", "fixatm_select_index", is_text, "", "", "", &
+          "groups of [SELECTION], 1 2, say, whose atoms do not move; the centre of mass is not stopped then"), &
     key_t("CONSTRAINTS", "rigid_bond", is_choice, "NO", "", "YES NO", &
           "keep bonds to hydrogen and waters rigid in dynamics"), &
     key_t("CONSTRAINTS", "fast_water", is_choice, "YES", "", "YES NO", "SETTLE for rigid waters (else SHAKE)"), &
     key_t("CONSTRAINTS", "shake_iteration", is_integer, "500", "", "1", "iterations before SHAKE gives up"), &
     key_t("CONSTRAINTS", "shake_tolerance", is_real, "1.0e-10", "", "1e-15", &
           "relative tolerance of SHAKE and RATTLE"), &
+    key_t("CONSTRAINTS", "fixatm_select_index", is_text, "", "", "", &
+          "more of them, where GENESIS has the key for dynamics"), &
     key_t("ENSEMBLE", "ensemble", is_choice, "NVE", "", "NVE NVT NPT NPAT", &
           "what is kept: number of atoms, volume or pressure (NPAT: and the area), energy or temperature"), &
     key_t("ENSEMBLE", "tpcontrol", is_choice, "NO", "", "NO BUSSI LANGEVIN NHC BERENDSEN", &
@@ -169,7 +175,7 @@ module control_keys
     key_t("HEALTH", "max_volume_ratio", is_real, "2.0", "", "0", &
           "... where the box has become so many times larger or smaller"), &
     key_t("SELECTION", "group#", is_text, "", "", "", &
-          "group1, group2, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*; also ai:1-99, resname:, mname:, heavy"), &
+          "group1, ...: atoms, e.g. segid:A and rno:1-9 and not an:H*, mname:H3 around_res:6; also ai:, resname:, heavy"), &
     key_t("RESTRAINTS", "nfunctions", is_integer, "0", "", "0", "number of restraints"), &
     key_t("RESTRAINTS", "function#", is_choice, "", "", &
           "POSI DIST DISTMASS REPUL REPULMASS FB FBMASS ANGLE ANGLEMASS DIHED DIHEDMASS RMSD RMSDMASS", &
@@ -216,7 +222,10 @@ module control_keys
     key_t("GAMD", "dih_max", is_real, "-99999999.0", "kcal/mol", "-1e30", "highest energy of torsions seen"), &
     key_t("GAMD", "dih_min", is_real, "99999999.0", "kcal/mol", "-1e30", "lowest energy of torsions seen"), &
     key_t("GAMD", "dih_ave", is_real, "0.0", "kcal/mol", "-1e30", "its mean"), &
-    key_t("GAMD", "dih_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation"), &
+    key_t("GAMD", "dih_dev", is_real, "0.0", "kcal/mol", "0", "its standard deviation")]
+
+  !> Those of the last sections: where the domains are, and what goes between them.
+  type(key_t), parameter :: last_keys(*) = [ &
     key_t("BOUNDARY", "type", is_choice, "PBC", "", "PBC NOBC", "periodic box; or none: electrostatic = CUTOFF or DEBYE"), &
     key_t("BOUNDARY", "box_size_x", is_real, "0.0", "angstrom", "0", &
           "box, checked against the input; 0 = from the input"), &
@@ -229,6 +238,18 @@ module control_keys
     key_t("BOUNDARY", "domain_z", is_integer, "0", "", "0", "domains along z, 0 = automatic"), &
     key_t("BOUNDARY", "load_balance", is_choice, "NO", "", "YES NO", &
           "move the borders between domains until all have about the same work"), &
+    key_t("BOUNDARY", "spherical_pot", is_choice, "NO", "", "YES NO", &
+          "NOBC: pull atoms that are a distance e outside of spheres back by constant e^exponent"), &
+    key_t("BOUNDARY", "constant", is_real, "10.0", "kcal/mol/angstrom^n", "0", "of spherical_pot, n = exponent"), &
+    key_t("BOUNDARY", "exponent", is_integer, "2", "", "1", "of spherical_pot"), &
+    key_t("BOUNDARY", "nindex", is_integer, "0", "", "0", "number of groups whose atoms are centres of spheres"), &
+    key_t("BOUNDARY", "center_select_index#", is_integer, "", "", "1", &
+          "numbers of these groups in [SELECTION]; the centres stay where shardfile has the atoms"), &
+    key_t("BOUNDARY", "nfunctions", is_integer, "0", "", "0", "number of spheres whose centres are given"), &
+    key_t("BOUNDARY", "center#", is_text, "", "angstrom", "", "x, y and z of these centres, in the input"), &
+    key_t("BOUNDARY", "radius#", is_real, "", "angstrom", "0", "of each sphere, or of those of each group"), &
+    key_t("BOUNDARY", "fixatom", is_choice, "YES", "", "YES NO", "atoms that are outside at setup do not move"), &
+    key_t("BOUNDARY", "fix_layer", is_real, "1.0", "angstrom", "0", "nor do atoms less than this inside, with fixatom"), &
     key_t("COMM", "method", is_choice, "HALF_SHELL", "", "HALF_SHELL MIDPOINT", &
           "who computes a pair: of the owners of its atoms the lower; or where its middle lies, with half as wide a halo"), &
     key_t("COMM", "pattern", is_choice, "AUTO", "", "AUTO HALF FULL STAGED", &
@@ -252,6 +273,9 @@ module control_keys
           "the machine's torus, e.g. 4x4x2 (filled along the first axis first): neighbouring domains on near nodes"), &
     key_t("COMM", "planner", is_choice, "TIME", "", "TIME MODEL", &
           "for transport = AUTO: try all at the start of a run, or take PERSISTENT")]
+
+  !> Every key there is; in two parts, since a statement has 255 lines at most.
+  type(key_t), parameter :: keys(*) = [first_keys, last_keys]
 
   !> Keys outside [INPUT], [OUTPUT], [COMM] and [HEALTH] that leave the trajectory as it is: a run may go on with other values;
   !> nsteps only where neither temperature nor restraints change linearly over the run.

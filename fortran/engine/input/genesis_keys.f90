@@ -47,7 +47,8 @@ module genesis_keys
     genesis_key_t("INPUT", "gprfile", is_missing, "", "gives a Go model: use a force field of all atoms"), &
     genesis_key_t("INPUT", "morphfile", is_missing, "", "gives distances for morphing"), &
     genesis_key_t("INPUT", "minfofile", is_missing, "", "gives vibrational coordinates"), &
-    genesis_key_t("INPUT", "spotfile", is_missing, "", "gives spherical potentials: use POSI restraints of the outer atoms"), &
+    genesis_key_t("INPUT", "spotfile", is_missing, "", &
+                  "gives spherical potentials: give center1, radius1 and the like in [BOUNDARY]"), &
     genesis_key_t("OUTPUT", "pdbfile", is_missing, "", "writes a pdb: make it from dcdfile or rstfile after the run"), &
     genesis_key_t("OUTPUT", "dcdvelfile", is_missing, "", "writes a trajectory of velocities: rstfile holds them"), &
     genesis_key_t("OUTPUT", "selfile", is_ignored, "", "list of groups for parallel input"), &
@@ -97,8 +98,6 @@ module genesis_keys
     genesis_key_t("MINIMIZE", "lbfgs_bnd", is_ignored, "", "bound of moves of LBFGS; here displacement_max"), &
     genesis_key_t("MINIMIZE", "lbfgs_bnd_maxmove", is_ignored, "", "bound of moves of LBFGS; here displacement_max"), &
     genesis_key_t("MINIMIZE", "lbfgs_bnd_qmonly", is_ignored, "", "belongs to QM/MM"), &
-    genesis_key_t("MINIMIZE", "fixatm_select_index", is_missing, "", &
-                  "holds atoms where they are: use a POSI restraint with a large constant"), &
     genesis_key_t("DYNAMICS", "verbose", is_ignored, "", "more lines in the log"), &
     genesis_key_t("DYNAMICS", "velout_period", is_missing, "0", "writes a trajectory of velocities: rstfile holds them"), &
     genesis_key_t("DYNAMICS", "target_md", is_missing, "NO no No FALSE false", &
@@ -117,8 +116,6 @@ module genesis_keys
     genesis_key_t("DYNAMICS", "xi_respa", is_ignored, "", "belongs to older multiple time steps"), &
     genesis_key_t("DYNAMICS", "xo_respa", is_ignored, "", "belongs to older multiple time steps"), &
     genesis_key_t("DYNAMICS", "esp_mm", is_ignored, "", "belongs to QM/MM"), &
-    genesis_key_t("DYNAMICS", "fixatm_select_index", is_missing, "", &
-                  "holds atoms where they are: use a POSI restraint with a large constant"), &
     genesis_key_t("CONSTRAINTS", "water_model", is_ignored, "", "residue of waters; here they are known by their bonds"), &
     genesis_key_t("CONSTRAINTS", "hydrogen_type", is_ignored, "", "how hydrogens are known; here by their mass"), &
     genesis_key_t("CONSTRAINTS", "hydrogen_mass_upper_bound", is_ignored, "", "how hydrogens are known"), &
@@ -145,18 +142,7 @@ module genesis_keys
     genesis_key_t("BOUNDARY", "duplicate_x", is_missing, "1", "repeats the system along x: repeat it in its files"), &
     genesis_key_t("BOUNDARY", "duplicate_y", is_missing, "1", "repeats the system along y: repeat it in its files"), &
     genesis_key_t("BOUNDARY", "duplicate_z", is_missing, "1", "repeats the system along z: repeat it in its files"), &
-    genesis_key_t("BOUNDARY", "spherical_pot", is_missing, "NO no No FALSE false", &
-                  "holds atoms within spheres: use type = PBC with water around"), &
-    genesis_key_t("BOUNDARY", "constant", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "exponent", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "nindex", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "center_select_index#", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "nfunctions", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "center#", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "radius#", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "fixatom", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "fix_layer", is_ignored, "", "belongs to spherical_pot"), &
-    genesis_key_t("BOUNDARY", "restart", is_ignored, "", "belongs to spherical_pot"), &
+    genesis_key_t("BOUNDARY", "restart", is_ignored, "", "belongs to spherical_pot; give the same keys in each run"), &
     genesis_key_t("SELECTION", "mole_name#", is_missing, "", &
                   "names a range of residues for molname: use segid and rno in the groups"), &
     genesis_key_t("RESTRAINTS", "exponent#", is_missing, "2", "power of the restraint: chromamd has 2 alone"), &
@@ -209,7 +195,9 @@ module genesis_keys
     "RESTRAINTS select_index#", "RESTRAINTS direction#", &
     "REMD dimension", "REMD exchange_period", "REMD iseed", "REMD type#", "REMD nreplica#", "REMD parameters#", &
     "REMD cyclic_params#", "REMD rest_function#", "REMD select_index#", "REMD param_type#", &
-    "BOUNDARY type", "BOUNDARY domain_x", "BOUNDARY domain_y", "BOUNDARY domain_z"]
+    "BOUNDARY constant", "BOUNDARY exponent", "BOUNDARY nindex", "BOUNDARY nfunctions", "BOUNDARY center#", &
+    "BOUNDARY radius#", "BOUNDARY fixatom", "BOUNDARY fix_layer", "BOUNDARY type", &
+    "BOUNDARY domain_x", "BOUNDARY domain_y", "BOUNDARY domain_z"]
 
   !> Those that GENESIS has with another meaning; the class is that of no other table.
   type(genesis_key_t), parameter :: other_keys(*) = [ &
@@ -229,8 +217,18 @@ module genesis_keys
                   "lists are made anew when atoms have moved, and this often at least"), &
     genesis_key_t("DYNAMICS", "iseed", is_other, "", &
                   "-1 is a fixed number and not the clock"), &
+    genesis_key_t("MINIMIZE", "fixatm_select_index", is_other, "", &
+                  "as there, but energies among fixed atoms stay in the sums"), &
+    genesis_key_t("DYNAMICS", "fixatm_select_index", is_other, "", &
+                  "as in [MINIMIZE]"), &
+    genesis_key_t("CONSTRAINTS", "fixatm_select_index", is_other, "", &
+                  "as in [MINIMIZE], for dynamics"), &
     genesis_key_t("ENSEMBLE", "group_tp", is_other, "", &
                   "of the thermostat; pressure and barostat are always those of groups"), &
+    genesis_key_t("BOUNDARY", "spherical_pot", is_other, "", &
+                  "its energy is in RESTRAINT_TOTAL; an atom belongs to the sphere whose surface is nearest"), &
+    genesis_key_t("BOUNDARY", "center_select_index#", is_other, "", &
+                  "atoms where shardfile, or the imported coordinates, have them; else rstfile"), &
     genesis_key_t("BOUNDARY", "box_size_x", is_other, "", &
                   "the box where coordinates have none; else it is compared with the input"), &
     genesis_key_t("BOUNDARY", "box_size_y", is_other, "", &

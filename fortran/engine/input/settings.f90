@@ -15,7 +15,7 @@ module settings
   private
   public :: settings_t, input_settings_t, output_settings_t, energy_settings_t, schedule_t, minimisation_settings_t, &
             dynamics_settings_t, constraint_settings_t, ensemble_settings_t, group_settings_t, restraint_settings_t, &
-            boundary_settings_t, comm_settings_t, fft_settings_t, health_settings_t, solute_settings_t
+            boundary_settings_t, sphere_settings_t, comm_settings_t, fft_settings_t, health_settings_t, solute_settings_t
 
   ! Enumerations have the order of the words in the table of keys.
   integer, parameter, public :: forcefield_topology = 1, forcefield_lennard_jones = 2, forcefield_embedded_atoms = 3
@@ -178,11 +178,23 @@ module settings
 
   integer, parameter, public :: scales_charge = 7, scales_lj = 8
 
+  !> Spheres that hold an open model together: k (kcal/mol/angstrom^exponent), whether atoms farther out than `layer`
+  !> (angstrom) before their surface are fixed; centres (3, spheres) or groups of which each atom is one, and the radius of
+  !> each (angstrom).
+  type :: sphere_settings_t
+    logical :: is_on = .false., fixes = .false.
+    real(real64) :: constant = 0.0_real64, layer = 0.0_real64
+    integer :: exponent = 2
+    integer, allocatable :: group(:)
+    real(real64), allocatable :: centre(:, :), radius(:)
+  end type sphere_settings_t
+
   !> [BOUNDARY]: edges in angstrom and domains along x, y and z, 0 = from the input or automatic.
   type :: boundary_settings_t
     logical :: is_open = .false., balances_load = .false.
     real(real64) :: box(3) = 0.0_real64
     integer :: domains(3) = 0
+    type(sphere_settings_t) :: sphere
   end type boundary_settings_t
 
   !> The transform of PME: scheme and subset of ranks as module fft_distributed names them, and chunks (0: chosen there).
@@ -218,6 +230,8 @@ module settings
     type(ensemble_settings_t) :: ensemble
     type(health_settings_t) :: health
     type(group_settings_t), allocatable :: group(:)
+    !> Numbers of the groups whose atoms do not move.
+    integer, allocatable :: fixed_group(:)
     type(restraint_settings_t), allocatable :: restraint(:)
     type(boundary_settings_t) :: boundary
     type(comm_settings_t) :: comm
@@ -285,10 +299,10 @@ contains
     releases_restraints = any(self%restraint%constant /= self%restraint%final_constant)
   end function releases_restraints
 
-  !> Whether positions are restrained, so that the centre of mass of the system is not free.
+  !> Whether positions are restrained, of atoms or within spheres, so that the centre of mass of the system is not free.
   pure logical function restrains_positions(self)
     class(settings_t), intent(in) :: self
-    restrains_positions = any(self%restraint%kind == position_restraint)
+    restrains_positions = any(self%restraint%kind == position_restraint) .or. self%boundary%sphere%is_on
   end function restrains_positions
 
   !> Whether atoms of one kind take the place of the topology's interactions.

@@ -197,6 +197,9 @@ contains
         call settings%refuse("ENSEMBLE", "barostat", "contradicts ensemble = NVT; give ensemble = NPT", error)
       else if (ensemble%chain_length > max_chain) then
         call settings%refuse("ENSEMBLE", "nhchain", "must be at most "//to_text(max_chain), error)
+      else if (ensemble%changes_box() .and. size(settings%fixed_group) > 0) then
+        call settings%refuse("ENSEMBLE", "ensemble", "changes the box, which moves all atoms, and fixatm_select_index "// &
+                             "holds some where they are; give NVT or NVE", error)
       else if (settings%health%max_volume_ratio > 0.0_real64 .and. settings%health%max_volume_ratio <= 1.0_real64) then
         call settings%refuse("HEALTH", "max_volume_ratio", "must be larger than 1, or 0 to switch it off", error)
       else if (settings%minimisation%first_scale > settings%minimisation%largest_scale) then

@@ -54,16 +54,19 @@ contains
       if (allocated(error)) return
       call read_groups(control, settings)
       allocate (settings%restraint(0))
-      call check_together(settings, error)
+      call read_fixed(control, settings, error)
+      if (.not. allocated(error)) call read_spheres(control, settings, error)
+      if (.not. allocated(error)) call check_together(settings, error)
       if (.not. allocated(error)) call check_command(settings, command, error)
       if (allocated(error) .or. .not. any(command == ["run   ", "energy", "check "])) return
       call read_restraints(control, settings, error)
       if (.not. allocated(error)) call read_exchange(control, settings, error)
       if (.not. allocated(error)) call read_boost(control, settings, error)
       if (.not. allocated(error)) call check_release(settings, error)
-      ! Restrained positions hold the centre of mass, unless the control file says otherwise.
+      ! Fixed atoms hold the centre of mass, and restrained positions do unless the control file says otherwise.
       if (.not. allocated(error) .and. settings%restrains_positions() .and. .not. control%given("DYNAMICS", "stoptr_period")) &
         settings%dynamics%stop_period = 0
+      if (size(settings%fixed_group) > 0 .or. settings%boundary%sphere%fixes) settings%dynamics%stop_period = 0
     end associate
   end subroutine read_settings
 
@@ -307,6 +310,99 @@ contains
       settings%group(g) = group_settings_t(number(g), control%numbered("SELECTION", "group", number(g)))
     end do
   end subroutine read_groups
+
+  !> The groups whose atoms do not move: of a minimisation those of [MINIMIZE], of dynamics those of [DYNAMICS] and of
+  !> [CONSTRAINTS], where GENESIS has them.
+  subroutine read_fixed(control, settings, error)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=*), parameter :: key = "fixatm_select_index"
+    allocate (settings%fixed_group(0))
+    if (settings%runs_minimisation) then
+      call add("MINIMIZE")
+      if (.not. allocated(error) .and. control%given("CONSTRAINTS", key)) &
+        call control%refuse("CONSTRAINTS", key, "fixes atoms in dynamics; for a minimisation give it in [MINIMIZE]", error)
+    end if
+    if (settings%runs_dynamics .and. .not. allocated(error)) then
+      call add("DYNAMICS")
+      if (.not. allocated(error)) call add("CONSTRAINTS")
+    end if
+  contains
+    subroutine add(section)
+      character(len=*), intent(in) :: section
+      character(len=:), allocatable :: list
+      integer, allocatable :: number(:)
+      integer :: k, status
+      list = control%text(section, key)
+      if (list == "") return
+      allocate (number(words(list)))
+      status = verify(list, "0123456789 ")
+      if (status == 0) read (list, *, iostat=status) number
+      if (status /= 0) then
+        call control%refuse(section, key, "must name groups of [SELECTION] by their numbers, such as 1 or 1 2", error)
+        return
+      end if
+      do k = 1, size(number)
+        if (settings%expression_of(number(k)) /= "") cycle
+        call settings%refuse_group(number(k), "is missing; the control file uses it", error)
+        return
+      end do
+      settings%fixed_group = [settings%fixed_group, number]
+    end subroutine add
+  end subroutine read_fixed
+
+  !> The spherical potential of [BOUNDARY].
+  subroutine read_spheres(control, settings, error)
+    type(control_t), intent(in) :: control
+    type(settings_t), intent(inout) :: settings
+    type(error_t), allocatable, intent(out) :: error
+    character(len=:), allocatable :: list
+    integer :: k, n, n_groups, n_centres, status
+    associate (sphere => settings%boundary%sphere)
+      sphere%is_on = control%yes("BOUNDARY", "spherical_pot")
+      if (.not. sphere%is_on) return
+      sphere%constant = control%real("BOUNDARY", "constant")
+      sphere%exponent = int(control%integer("BOUNDARY", "exponent"))
+      sphere%fixes = control%yes("BOUNDARY", "fixatom")
+      sphere%layer = control%real("BOUNDARY", "fix_layer")
+      n_groups = int(control%integer("BOUNDARY", "nindex"))
+      n_centres = int(control%integer("BOUNDARY", "nfunctions"))
+      n = n_groups + n_centres
+      if (.not. settings%boundary%is_open) then
+        call control%refuse("BOUNDARY", "spherical_pot", "holds a model without a periodic box together; give type = NOBC", &
+                            error)
+      else if (n_groups > 0 .eqv. n_centres > 0) then
+        call control%refuse("BOUNDARY", "spherical_pot", "needs either nindex and center_select_index1, ..., or "// &
+                            "nfunctions and center1, ...; give one of them", error)
+      end if
+      if (allocated(error)) return
+      allocate (sphere%group(n_groups), sphere%centre(3, n_centres), sphere%radius(n))
+      do k = 1, n
+        list = control%numbered("BOUNDARY", "radius", k)
+        sphere%radius(k) = 0.0_real64
+        if (list /= "") read (list, *) sphere%radius(k)
+        if (.not. sphere%radius(k) > 0.0_real64) then
+          call control%refuse_numbered("BOUNDARY", "radius", k, "must be given, in angstrom, and positive", error)
+        else if (n_groups > 0) then
+          list = control%numbered("BOUNDARY", "center_select_index", k)
+          sphere%group(k) = 0
+          if (list /= "") read (list, *) sphere%group(k)
+          if (sphere%group(k) == 0) then
+            call control%refuse_numbered("BOUNDARY", "center_select_index", k, "is missing; nindex asks for it", error)
+          else if (settings%expression_of(sphere%group(k)) == "") then
+            call settings%refuse_group(sphere%group(k), "is missing; the control file uses it", error)
+          end if
+        else
+          list = control%numbered("BOUNDARY", "center", k)
+          status = verify(list, "0123456789.,+-eE ")
+          if (status == 0) read (list, *, iostat=status) sphere%centre(:, k)
+          if (status /= 0) call control%refuse_numbered("BOUNDARY", "center", k, "must be x, y and z in angstrom", error)
+        end if
+        if (allocated(error)) return
+      end do
+    end associate
+  end subroutine read_spheres
 
   !> [RESTRAINTS], whose groups must be there.
   subroutine read_restraints(control, settings, error)

@@ -1,5 +1,8 @@
 !> Rigid bonds of the owned groups: SETTLE for waters, SHAKE and RATTLE for heavy atoms with hydrogens (Ryckaert,
 !> Ciccotti and Berendsen 1977; Andersen 1983). Groups are owned whole, so nothing is communicated.
+!>
+!> A fixed atom takes part with infinite mass: its free partners go about it. What is between fixed atoms is no constraint,
+!> and a water that is fixed in part is one for SHAKE.
 module constraints
   use base_kinds, only: real64
   use atoms, only: atoms_t
@@ -28,7 +31,8 @@ module constraints
     !> SHAKE groups: constraints `pair(:, first(g):first(g+1)-1)`.
     integer, private :: n_groups = 0
     integer, allocatable, private :: first(:), pair(:, :)
-    real(real64), allocatable, private :: distance2(:)
+    !> Squares of lengths (angstrom^2), and of each atom of a pair 1/mass, 0 where it is fixed.
+    real(real64), allocatable, private :: distance2(:), inverse_mass(:, :)
     !> Local index of an atom whose constraints could not be satisfied, 0 = none.
     integer :: failed_atom = 0
   contains
@@ -87,7 +91,7 @@ contains
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     type(atoms_t), intent(in) :: atoms
-    integer :: g, i, c, pass, n, group
+    integer :: g, i, k, c, pass, n, group, before, pair(2)
     self%failed_atom = 0
     if (.not. self%active) return
     do pass = 1, 2
@@ -99,28 +103,34 @@ contains
         associate (template => topology%templates(atoms%template(atoms%kind(i))))
           group = template%group_of_atom(atoms%index_in_template(atoms%kind(i)))
           if (template%constraint_first(group + 1) == template%constraint_first(group)) cycle
-          if (self%has_shape(atoms%template(atoms%kind(i)))) then
+          if (self%has_shape(atoms%template(atoms%kind(i))) .and. &
+              .not. any([(atoms%is_fixed(k), k=i, atoms%group_first(g + 1) - 1)])) then
             self%n_waters = self%n_waters + 1
             if (pass == 2) self%oxygen(self%n_waters) = i
             if (pass == 2) self%water_template(self%n_waters) = atoms%template(atoms%kind(i))
             cycle
           end if
-          self%n_groups = self%n_groups + 1
-          if (pass == 2) self%first(self%n_groups) = n + 1
+          before = n
           do c = template%constraint_first(group), template%constraint_first(group + 1) - 1
+            pair = [(i - 1 + template%place_in_group(template%constraint_atom(k, c)), k=1, 2)]
+            if (atoms%is_fixed(pair(1)) .and. atoms%is_fixed(pair(2))) cycle
             n = n + 1
             if (pass == 1) cycle
-            self%pair(1, n) = i - 1 + template%place_in_group(template%constraint_atom(1, c))
-            self%pair(2, n) = i - 1 + template%place_in_group(template%constraint_atom(2, c))
+            self%pair(:, n) = pair
+            self%inverse_mass(:, n) = [(merge(0.0_real64, 1.0_real64/template%mass(template%constraint_atom(k, c)), &
+                                              atoms%is_fixed(pair(k))), k=1, 2)]
             self%distance2(n) = template%constraint_distance(c)**2
           end do
+          if (n == before) cycle
+          self%n_groups = self%n_groups + 1
+          if (pass == 2) self%first(self%n_groups) = before + 1
         end associate
       end do
       if (pass == 1) then
         if (allocated(self%oxygen)) &
-          deallocate (self%oxygen, self%water_template, self%first, self%pair, self%distance2)
+          deallocate (self%oxygen, self%water_template, self%first, self%pair, self%distance2, self%inverse_mass)
         allocate (self%oxygen(self%n_waters), self%water_template(self%n_waters), self%first(self%n_groups + 1), &
-                  self%pair(2, n), self%distance2(n))
+                  self%pair(2, n), self%distance2(n), self%inverse_mass(2, n))
       end if
     end do
     self%first(self%n_groups + 1) = n + 1
@@ -144,13 +154,11 @@ contains
   end subroutine cut_runs
 
   !> Position part: `position` after an unconstrained step from `old`; the same change over `timestep` (ps) goes into
-  !> `velocity`. These are (3, local atoms), angstrom and angstrom/ps; `kind` is that of each local atom, `mass` (g/mol)
-  !> that of each kind. Groups are solved relative to the old place of their first atom and put back `rounding`ed, so that
-  !> the image in which a rank sees them does not matter.
-  subroutine apply_positions(self, kind, mass, old, position, velocity, timestep, rounding)
+  !> `velocity`. These are (3, local atoms), angstrom and angstrom/ps. Groups are solved relative to the old place of their
+  !> first atom and put back `rounding`ed, so that the image in which a rank sees them does not matter.
+  subroutine apply_positions(self, old, position, velocity, timestep, rounding)
     class(constraints_t), intent(inout) :: self
-    integer, intent(in) :: kind(:)
-    real(real64), intent(in) :: mass(:), old(:, :)
+    real(real64), intent(in) :: old(:, :)
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     real(real64), intent(in) :: timestep
     type(rounding_t), intent(in) :: rounding
@@ -189,7 +197,7 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), kind, mass, old, position, velocity, &
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), self%inverse_mass(:, a:b), old, position, velocity, &
                    1.0_real64/timestep, rounding, ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
@@ -199,12 +207,13 @@ contains
   end subroutine apply_positions
 
   !> SHAKE of one group: corrections along the old bonds until every bond has its length within the relative tolerance.
-  !> `pair`: (2, bonds), local atoms; `distance2`: square of each length, angstrom^2; `per_time`: 1/ps; the rest as for
-  !> `apply_positions`. `ok` is false where there is no solution, and nothing has changed then.
-  pure subroutine shake(self, pair, distance2, kind, mass, old, position, velocity, per_time, rounding, ok)
+  !> `pair`: (2, bonds), local atoms; `distance2`: square of each length, angstrom^2; `inverse_mass`: (2, bonds), mol/g;
+  !> `per_time`: 1/ps; the rest as for `apply_positions`. `ok` is false where there is no solution, and nothing has changed
+  !> then.
+  pure subroutine shake(self, pair, distance2, inverse_mass, old, position, velocity, per_time, rounding, ok)
     type(constraints_t), intent(in) :: self
-    integer, intent(in) :: pair(:, :), kind(:)
-    real(real64), intent(in) :: distance2(:), mass(:), old(:, :), per_time
+    integer, intent(in) :: pair(:, :)
+    real(real64), intent(in) :: distance2(:), inverse_mass(:, :), old(:, :), per_time
     real(real64), intent(inout) :: position(:, :), velocity(:, :)
     type(rounding_t), intent(in) :: rounding
     logical, intent(out) :: ok
@@ -226,9 +235,9 @@ contains
         projection = dot_product(old_bond, bond)
         ! The new bond stands nearly at right angles to the old one: no solution.
         if (.not. projection > 1.0e-3_real64*distance2(c)) return
-        change = difference/(2.0_real64*(1.0_real64/mass(kind(i)) + 1.0_real64/mass(kind(j)))*projection)*old_bond
-        moved(:, i) = moved(:, i) + change/mass(kind(i))
-        moved(:, j) = moved(:, j) - change/mass(kind(j))
+        change = difference/(2.0_real64*(inverse_mass(1, c) + inverse_mass(2, c))*projection)*old_bond
+        moved(:, i) = moved(:, i) + inverse_mass(1, c)*change
+        moved(:, j) = moved(:, j) - inverse_mass(2, c)*change
       end do
       if (ok) exit
     end do
@@ -242,10 +251,9 @@ contains
 
   !> Velocity part: remove relative velocities along rigid bonds, until a bond changes by less than the tolerance in a
   !> step of `timestep` (ps). Arguments as for `apply_positions`.
-  subroutine apply_velocities(self, kind, mass, position, velocity, timestep)
+  subroutine apply_velocities(self, position, velocity, timestep)
     class(constraints_t), intent(inout) :: self
-    integer, intent(in) :: kind(:)
-    real(real64), intent(in) :: mass(:), position(:, :), timestep
+    real(real64), intent(in) :: position(:, :), timestep
     real(real64), intent(inout) :: velocity(:, :)
     real(real64) :: bond(3), rate, multiplier, at(waters_together, 9), changed(waters_together, 9)
     integer :: run, w, n, k, g, o, c, i, j, iteration, failed, member(0:2)
@@ -283,9 +291,9 @@ contains
           rate = dot_product(bond, velocity(:, i) - velocity(:, j))
           if (abs(rate)*timestep <= self%tolerance*self%distance2(c)) cycle
           ok = .false.
-          multiplier = rate/(dot_product(bond, bond)*(1.0_real64/mass(kind(i)) + 1.0_real64/mass(kind(j))))
-          velocity(:, i) = velocity(:, i) - multiplier/mass(kind(i))*bond
-          velocity(:, j) = velocity(:, j) + multiplier/mass(kind(j))*bond
+          multiplier = rate/(dot_product(bond, bond)*(self%inverse_mass(1, c) + self%inverse_mass(2, c)))
+          velocity(:, i) = velocity(:, i) - multiplier*self%inverse_mass(1, c)*bond
+          velocity(:, j) = velocity(:, j) + multiplier*self%inverse_mass(2, c)*bond
         end do
         if (ok) exit
       end do
@@ -297,11 +305,9 @@ contains
 
   !> Bring positions that do not obey the constraints yet (after minimisation) onto them: SHAKE along the present bonds.
   !> Arguments as for `apply_positions`.
-  subroutine reset_positions(self, topology, kind, mass, position, rounding)
+  subroutine reset_positions(self, topology, position, rounding)
     class(constraints_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
-    integer, intent(in) :: kind(:)
-    real(real64), intent(in) :: mass(:)
     real(real64), intent(inout) :: position(:, :)
     type(rounding_t), intent(in) :: rounding
     real(real64), allocatable :: old(:, :), unused_velocity(:, :)
@@ -314,7 +320,8 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do w = 1, self%n_waters
       associate (template => topology%templates(self%water_template(w)))
-        call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, kind, mass, old, &
+        call shake(self, template%constraint_atom + self%oxygen(w) - 1, template%constraint_distance**2, &
+                   reshape(1.0_real64/template%mass([template%constraint_atom]), shape(template%constraint_atom)), old, &
                    position, unused_velocity, 0.0_real64, rounding, ok)
       end associate
       if (.not. ok) failed = max(failed, self%oxygen(w))
@@ -323,8 +330,8 @@ contains
     !$omp parallel do schedule(static) private(ok) reduction(max: failed)
     do g = 1, self%n_groups
       associate (a => self%first(g), b => self%first(g + 1) - 1)
-        call shake(self, self%pair(:, a:b), self%distance2(a:b), kind, mass, old, position, unused_velocity, 0.0_real64, &
-                   rounding, ok)
+        call shake(self, self%pair(:, a:b), self%distance2(a:b), self%inverse_mass(:, a:b), old, position, unused_velocity, &
+                   0.0_real64, rounding, ok)
         if (.not. ok) failed = max(failed, self%pair(1, a))
       end associate
     end do

@@ -43,12 +43,12 @@ module vital_signs
 contains
 
   !> `rigid`: constraints act. `n_freedom`: of the whole system; what it lacks because motions are stopped is missing in
-  !> solute and solvent by the share of each.
-  subroutine init(self, topology, rigid, n_freedom)
+  !> solute and solvent by the share of each. `n_fixed`: what solute and solvent lack because atoms do not move.
+  subroutine init(self, topology, rigid, n_freedom, n_fixed)
     class(vital_meter_t), intent(inout) :: self
     type(topology_t), intent(in) :: topology
     logical, intent(in) :: rigid
-    real(real64), intent(in) :: n_freedom
+    real(real64), intent(in) :: n_freedom, n_fixed(2)
     integer :: t, which
     allocate (self%is_solvent(size(topology%templates)))
     do t = 1, size(topology%templates)
@@ -60,6 +60,7 @@ contains
         self%mass = self%mass + sum(template%copies*template%mass)
       end associate
     end do
+    self%n_freedom = self%n_freedom - n_fixed
     if (sum(self%n_freedom) > 0.0_real64) self%n_freedom = self%n_freedom*(max(0.0_real64, n_freedom)/sum(self%n_freedom))
   end subroutine init
 

@@ -160,8 +160,8 @@ contains
     if (allocated(error)) return
     self%group = settings%output%group
     if (self%group > 0) then
-      call self%selection%read(settings, self%group, error)
-      if (.not. allocated(error)) call self%names%read(topology, error)
+      call self%names%read(topology, error)
+      if (.not. allocated(error)) call self%selection%read(settings, self%group, topology, self%names, error)
       if (allocated(error)) return
     end if
     allocate (self%n_in_slice((self%chosen%n_members() - 1)/slice_size + 1))

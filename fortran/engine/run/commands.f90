@@ -58,7 +58,8 @@ contains
     call begin_run(sim, comm, settings, checkpoints, exchange, first_step, error)
     if (allocated(error)) return
     rigid = settings%runs_dynamics .and. settings%constraints%rigid_bonds
-    call sim%prepare_forces(settings, rigid, error)
+    call sim%fixed%init(settings, sim%system_state_t, rigid, error)
+    if (.not. allocated(error)) call sim%prepare_forces(settings, rigid, error)
     if (.not. allocated(error)) then
       call prepare_ensemble(sim, settings, rigid)
       call watch%init(sim, rigid)
@@ -132,7 +133,7 @@ contains
     call log%open(settings%output%log, sim%comm%is_root(), checkpoints%mark%log_bytes, error)
     call sim%comm%agree(error)
     if (allocated(error)) return
-    log%n_atoms = sim%topology%n_atoms
+    log%n_atoms = sim%topology%n_atoms - sim%fixed%n_atoms
     log%degrees_of_freedom = sim%n_freedom
     log%shows_boosts = settings%boost%is_on
     call sim%field%boost%open(sim%comm%is_root(), checkpoints%mark%state, error)
@@ -156,6 +157,7 @@ contains
     end if
     if (size(settings%source%ignored) > 0) &
       call log%note("keys of GENESIS without effect here: "//listed(settings%source%ignored))
+    if (sim%fixed%are_there()) call log%note(sim%fixed%describe(settings))
     if (settings%ensemble%changes_box() .and. .not. settings%ensemble%of_groups) &
       call log%note("group_tp = NO: the thermostat's alone; pressure and barostat are those of groups of rigid bonds")
     if (size(settings%comm%torus) > 0) then

@@ -29,16 +29,18 @@ contains
     bath%friction = settings%ensemble%friction
     bath%chain_length = settings%ensemble%chain_length
     bath%chain_steps = settings%ensemble%chain_steps
-    bath%of_groups = settings%ensemble%of_groups
+    ! A group that is fixed in part has no velocity of its centre of mass that could be scaled.
+    bath%of_groups = settings%ensemble%of_groups .and. sim%fixed%n_parted == 0
     bath%seed = settings%dynamics%seed
     call make_thermostat(settings%ensemble%bath, bath, sim%thermostat)
     sim%stop_period = settings%dynamics%stop_period
-    centre_moves = sim%stop_period == 0 .and. (sim%thermostat%moves_centre() .or. settings%restrains_positions())
+    centre_moves = sim%stop_period == 0 .and. (sim%thermostat%moves_centre() .or. settings%restrains_positions() .or. &
+                                                sim%fixed%are_there())
     sim%stops_rotation = sim%is_open .and. sim%stop_period > 0 .and. sim%topology%n_atoms > 2 .and. &
                          .not. settings%restrains_positions()
     n_stopped = merge(0.0_real64, 3.0_real64, centre_moves) + merge(3.0_real64, 0.0_real64, sim%stops_rotation)
-    sim%n_freedom = 3.0_real64*(sim%topology%n_atoms - sim%topology%site_count()) - n_stopped
-    sim%n_group_freedom = 3.0_real64*sim%topology%group_count() - n_stopped
+    sim%n_freedom = 3.0_real64*(sim%topology%n_atoms - sim%topology%site_count()) - n_stopped - sum(sim%fixed%n_freedom)
+    sim%n_group_freedom = 3.0_real64*(sim%topology%group_count() - sim%fixed%n_groups) - n_stopped
     if (rigid) sim%n_freedom = sim%n_freedom - sim%topology%constraint_count()
     sim%thermostat%n_freedom = max(1.0_real64, merge(sim%n_group_freedom, sim%n_freedom, bath%of_groups))
     sim%thermostat%is_worked_on = settings%releases_restraints()

@@ -9,6 +9,7 @@ module force_terms
   use reciprocal_term, only: reciprocal_term_t
   use restraint_term, only: restraint_term_t
   use settings, only: no_tail, settings_t
+  use sphere_term, only: sphere_term_t
   use tail_term, only: tail_term_t
   implicit none
   private
@@ -26,7 +27,7 @@ contains
     type(settings_t), intent(in) :: settings
     integer, intent(in) :: n_apart
     type(slot_t), allocatable, intent(out) :: chosen(:)
-    type(slot_t) :: slot(8)
+    type(slot_t) :: slot(9)
     logical :: molecules, mesh
     integer :: k, n
     molecules = .not. settings%has_material()
@@ -39,6 +40,7 @@ contains
     if (mesh .and. n_apart == 0) allocate (reciprocal_term_t :: slot(6)%term)
     if (mesh .and. settings%energy%ewald_dispersion) allocate (dispersion_term_t :: slot(7)%term)
     if (molecules .and. settings%energy%tail /= no_tail) allocate (tail_term_t :: slot(8)%term)
+    if (settings%boundary%sphere%is_on) allocate (sphere_term_t :: slot(9)%term)
     allocate (chosen(count([(allocated(slot(k)%term), k=1, size(slot))])))
     n = 0
     do k = 1, size(slot)

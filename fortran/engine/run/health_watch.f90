@@ -48,7 +48,7 @@ contains
     class(health_watch_t), intent(inout) :: self
     class(simulation_t), intent(in) :: sim
     logical, intent(in) :: rigid
-    call self%meter%init(sim%topology, rigid, sim%n_freedom)
+    call self%meter%init(sim%topology, rigid, sim%n_freedom, sim%fixed%n_freedom)
   end subroutine init
 
   !> Watch the bands of dynamics from the present state on, which has the energies `total` and these signs.

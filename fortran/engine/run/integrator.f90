@@ -6,6 +6,7 @@
 !> between: the same trajectory up to rounding, without RATTLE in those steps.
 module integrator
   use base_kinds, only: int64, real64
+  use atoms, only: hold
   use base_constants, only: acceleration_unit
   use settings, only: leapfrog, settings_t
   use checkpoint, only: write_restart
@@ -65,6 +66,8 @@ contains
       call start_fresh(sim, settings, timestep, error)
     else
       call sim%rebuild(error)
+      ! They may have moved in the run before.
+      call hold(sim%atoms%fixed, sim%atoms%velocity)
     end if
     if (allocated(error)) return
     call log%note(sim%halo%describe())
@@ -129,7 +132,7 @@ contains
         if (sim%split_forces .and. is_multiple(sim%step, long_period)) &
           call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
         call sim%timer%lap(in_integration)
-        call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(sim%atoms%position, sim%atoms%velocity, timestep)
         if (energy_now) then
           sim%mine%half_kick = my_energy_of_change(sim%atoms, half_velocity)
           deallocate (half_velocity)
@@ -204,13 +207,14 @@ contains
     real(real64) :: removed
     call sim%find_constraints(error)
     if (allocated(error)) return
-    call sim%constraints%reset_positions(sim%topology, sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%rounding)
+    call sim%constraints%reset_positions(sim%topology, sim%atoms%position, sim%rounding)
     call sim%rebuild(error)
     if (allocated(error)) return
     call draw_velocities(settings%dynamics%seed, settings%ensemble%temperature, sim%topology, &
                          sim%atoms%id(:sim%atoms%n_owned), sim%atoms%velocity)
-    removed = energy_of_stop(sim)
-    call sim%constraints%apply_velocities(sim%atoms%kind, sim%atoms%mass, sim%atoms%position, sim%atoms%velocity, timestep)
+    call hold(sim%atoms%fixed, sim%atoms%velocity)
+    if (.not. sim%fixed%are_there()) removed = energy_of_stop(sim)
+    call sim%constraints%apply_velocities(sim%atoms%position, sim%atoms%velocity, timestep)
     sim%phase = phase_dynamics
     call sim%reset_ensemble()
     sim%step = 0
@@ -237,10 +241,10 @@ contains
     if (sim%thermostat%acts_in_drift()) then
       associate (atoms => sim%atoms, bath => sim%thermostat)
         call drift(sim, 0.5_real64*timestep)
-        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(atoms%position, atoms%velocity, timestep)
         before = my_kinetic_energy(atoms, of_groups=.false.)
         call bath%act_in_drift(atoms, sim%step, timestep)
-        call sim%constraints%apply_velocities(atoms%kind, atoms%mass, atoms%position, atoms%velocity, timestep)
+        call sim%constraints%apply_velocities(atoms%position, atoms%velocity, timestep)
         bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, of_groups=.false.) - before
         call sim%timer%lap(in_constraints)
         call drift(sim, 0.5_real64*timestep)
@@ -265,8 +269,7 @@ contains
     !$omp end parallel do
     call sim%timer%lap(in_integration)
     if (sim%constraints%active) &
-      call sim%constraints%apply_positions(sim%atoms%kind, sim%atoms%mass, sim%atoms%force, sim%atoms%position, &
-                                           sim%atoms%velocity, time, sim%rounding)
+      call sim%constraints%apply_positions(sim%atoms%force, sim%atoms%position, sim%atoms%velocity, time, sim%rounding)
     call sim%sites%place(sim%atoms%position, sim%rounding)
     call sim%timer%lap(in_constraints)
   end subroutine drift

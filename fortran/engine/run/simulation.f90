@@ -2,6 +2,7 @@
 !> the work of a module of its own.
 module simulation
   use base_kinds, only: int64, real64
+  use atoms, only: hold
   use barostat, only: barostat_t
   use base_error, only: error_t
   use comm_halo, only: halo_options_t
@@ -9,6 +10,7 @@ module simulation
   use energies, only: energies_t
   use ensemble_state, only: chain_state_t, ensemble_state_t
   use energy_sums, only: sum_over_ranks
+  use fixed_atoms, only: fixed_atoms_t
   use force_field, only: force_field_t
   use neighbour_lists, only: neighbour_lists_t
   use settings, only: settings_t
@@ -24,6 +26,7 @@ module simulation
     type(force_field_t) :: field
     type(constraints_t) :: constraints
     type(solute_scaling_t) :: solute
+    type(fixed_atoms_t) :: fixed
     !> Not there before an ensemble is prepared.
     class(thermostat_t), allocatable :: thermostat
     class(barostat_t), allocatable :: barostat
@@ -132,8 +135,8 @@ contains
     largest_displacement = self%lists%largest_displacement(self%system_state_t, self%constraints)
   end function largest_displacement
 
-  !> Forces on owned atoms at their present positions, and this rank's part of the energies. With split forces those of
-  !> reciprocal space are computed unless `slow` is present and false.
+  !> Forces on owned atoms at their present positions, none on those that do not move, and this rank's part of the energies.
+  !> With split forces those of reciprocal space are computed unless `slow` is present and false.
   subroutine compute_forces(self, want_energy, slow)
     class(simulation_t), intent(inout) :: self
     logical, intent(in) :: want_energy
@@ -142,6 +145,13 @@ contains
     call self%sites%hand_over(self%atoms%force)
     ! Where slow forces were not computed they are those of an earlier step, which no site has any more.
     if (self%split_forces) call self%sites%hand_over(self%slow_force)
+    call hold(self%atoms%fixed, self%atoms%force)
+    if (.not. self%split_forces) return
+    ! Those of an earlier step may be of other atoms.
+    if (present(slow)) then
+      if (.not. slow) return
+    end if
+    call hold(self%atoms%fixed, self%slow_force)
   end subroutine compute_forces
 
   !> Sum the energies over all ranks, with the kinetic energies of the present velocities.

@@ -8,7 +8,7 @@ module atoms
   use topology, only: topology_t
   implicit none
   private
-  public :: atoms_t
+  public :: atoms_t, hold
 
   type :: atoms_t
     integer :: n_owned = 0, n_total = 0
@@ -22,6 +22,8 @@ module atoms
     real(real64), allocatable :: carried(:, :)
     !> Where positional restraints hold the owned atoms, if there are any: (4, n_owned), see module anchors.
     real(real64), allocatable :: anchor(:, :)
+    !> Which of the owned atoms do not move, if there are any.
+    logical, allocatable :: fixed(:)
     !> Which of the atoms of all templates each atom is.
     integer, allocatable :: kind(:)
     !> What there is to know of each kind: mass (atomic mass unit), charge (e), type, template and index in it; and kinds
@@ -41,6 +43,7 @@ module atoms
     procedure :: in_box
     procedure :: sort
     procedure :: group_extent
+    procedure :: is_fixed
     procedure :: put_on_lattice
   end type atoms_t
 
@@ -265,6 +268,7 @@ contains
     self%velocity = self%velocity(:, new_atom)
     if (allocated(self%carried)) self%carried = self%carried(:, new_atom)
     if (allocated(self%anchor)) self%anchor = self%anchor(:, new_atom)
+    if (allocated(self%fixed)) self%fixed = self%fixed(new_atom)
 
   contains
 
@@ -309,5 +313,26 @@ contains
     !$omp end parallel do
     group_extent = sqrt(largest2)
   end function group_extent
+
+  !> Whether an owned atom does not move.
+  pure logical function is_fixed(self, i)
+    class(atoms_t), intent(in) :: self
+    integer, intent(in) :: i
+    is_fixed = .false.
+    if (allocated(self%fixed)) is_fixed = self%fixed(i)
+  end function is_fixed
+
+  !> Take velocities, or forces, from atoms that do not move: (3, atoms), owned ones first.
+  subroutine hold(fixed, value)
+    logical, allocatable, intent(in) :: fixed(:)
+    real(real64), intent(inout) :: value(:, :)
+    integer :: i
+    if (.not. allocated(fixed)) return
+    !$omp parallel do schedule(static)
+    do i = 1, size(fixed)
+      if (fixed(i)) value(:, i) = 0.0_real64
+    end do
+    !$omp end parallel do
+  end subroutine hold
 
 end module atoms

@@ -1,12 +1,19 @@
 !> Atoms chosen by GENESIS' selection syntax: `segid:A and (resname:ALA or rno:5-10) and not an:H*`, `ai:1-120`, `all`,
 !> `mname:H3`, `heavy`, `hydrogen`, `backbone`; `&`, `|` and `!` for and, or and not. The expression is translated once into
 !> reverse Polish form and then asked atom by atom.
+!>
+!> `X around:6.0`, `around_res:` and `around_mol:` choose atoms that are not of X and are within a distance of any atom of X,
+!> or are of a residue or molecule of which an atom is. They are found once, by the coordinates of module start_coordinates,
+!> and take a byte an atom of the system.
 module selection
   use base_kinds, only: int64, real64
+  use, intrinsic :: iso_fortran_env, only: int8
   use settings, only: settings_t
   use base_error, only: error_t, exit_bad_input, fail
   use hdf5_file, only: hdf5_file_t
   use base_text, only: lower_case, to_text
+  use near_points, only: near_points_t
+  use start_coordinates, only: start_coordinates_t
   use topology, only: topology_t
   implicit none
   private
@@ -15,7 +22,8 @@ module selection
   integer, parameter :: name_length = 8, max_items = 256
   integer, parameter :: want_all = 1, want_heavy = 2, want_hydrogen = 3, want_index = 4, want_name = 5, &
                         want_residue = 6, want_residue_number = 7, want_segment = 8, want_molecule = 9, want_backbone = 10, &
-                        does_and = 11, does_or = 12, does_not = 13
+                        does_and = 11, does_or = 12, does_not = 13, around_atoms = 14, &
+                        around_residues = 15, around_molecules = 16
   !> Lighter atoms are hydrogens (atomic mass units); heavy hydrogens of repartitioning weigh up to 4.1.
   real(real64), parameter :: heaviest_hydrogen = 4.2_real64
   !> Of the backbone of a protein.
@@ -26,6 +34,8 @@ module selection
     character(len=:), allocatable :: name
     character(len=name_length), allocatable :: atom(:), residue(:), segment(:)
     integer, allocatable :: residue_number(:)
+    !> First and last atom of the residue of each atom.
+    integer, allocatable :: residue_first(:), residue_last(:)
     !> Whether each atom is one of a residue that has all four of a backbone, and is one of these.
     logical, allocatable :: is_backbone(:)
     !> A molecule of one residue, such as a water.
@@ -45,6 +55,9 @@ module selection
     integer :: kind = want_all
     character(len=name_length) :: name = ""
     integer(int64) :: first = 0, last = 0
+    !> Of `around` (angstrom), and 1 for each atom of the system, from id 0, that it reaches.
+    real(real64) :: radius = 0.0_real64
+    integer(int8), allocatable :: reached(:)
   end type item_t
 
   type :: selection_t
@@ -54,6 +67,7 @@ module selection
     procedure :: read => read_group
     procedure :: parse
     procedure :: holds
+    procedure, private :: value_at
   end type selection_t
 
 contains
@@ -98,27 +112,95 @@ contains
     self%residue_number = number(atom_residue + 1)
     self%is_one_residue = size(number) == 1
     allocate (self%is_backbone(size(self%atom)), source=.false.)
+    allocate (self%residue_first(size(self%atom)), self%residue_last(size(self%atom)))
     first = 1
     do a = 1, size(self%atom)
       if (a < size(self%atom)) then
         if (atom_residue(a + 1) == atom_residue(a)) cycle
       end if
+      self%residue_first(first:a) = first
+      self%residue_last(first:a) = a
       if (all([(any(self%atom(first:a) == backbone_atom(k)), k=1, size(backbone_atom))])) &
         self%is_backbone(first:a) = [(any(backbone_atom == self%atom(k)), k=first, a)]
       first = a + 1
     end do
   end subroutine read_molecule_names
 
-  !> Translate entry `number` of [SELECTION].
-  subroutine read_group(self, settings, number, error)
+  !> Translate entry `number` of [SELECTION], and find what is around its atoms.
+  subroutine read_group(self, settings, number, topology, names, error)
     class(selection_t), intent(inout) :: self
     type(settings_t), intent(in) :: settings
     integer, intent(in) :: number
+    type(topology_t), intent(in) :: topology
+    type(atom_names_t), intent(in) :: names
     type(error_t), allocatable, intent(out) :: error
+    type(start_coordinates_t) :: start
     character(len=:), allocatable :: problem
+    integer :: k
     call self%parse(settings%expression_of(number), problem)
     if (problem /= "") call settings%refuse_group(number, problem, error)
+    if (allocated(error) .or. .not. any(self%item(:self%n_items)%kind >= around_atoms)) return
+    call start%find(settings, error)
+    if (allocated(error)) return
+    if (start%n_parts == 0) then
+      call settings%refuse_group(number, "chooses by distance, which needs coordinates; give reffile or shardfile in "// &
+                                 "[INPUT]", error)
+      return
+    end if
+    do k = 1, self%n_items
+      if (self%item(k)%kind >= around_atoms) call find_around(self, k, start, topology, names, error)
+      if (allocated(error)) return
+    end do
   end subroutine read_group
+
+  !> Find what item `k` reaches, which is around the atoms that the items before it choose.
+  subroutine find_around(self, k, start, topology, names, error)
+    type(selection_t), intent(inout) :: self
+    integer, intent(in) :: k
+    type(start_coordinates_t), intent(in) :: start
+    type(topology_t), intent(in) :: topology
+    type(atom_names_t), intent(in) :: names
+    type(error_t), allocatable, intent(out) :: error
+    type(near_points_t) :: near
+    integer(int64), allocatable :: id(:)
+    real(real64), allocatable :: position(:, :), centre(:, :)
+    logical, allocatable :: chosen(:)
+    integer :: part, i, m, a
+    allocate (self%item(k)%reached(0:topology%n_atoms - 1), source=0_int8)
+    allocate (centre(3, 0))
+    do part = 1, start%n_parts
+      call start%read_part(part, id, position, error)
+      if (allocated(error)) return
+      allocate (chosen(size(id)))
+      do i = 1, size(id)
+        chosen(i) = self%value_at(k - 1, topology, names, id(i), error)
+        if (allocated(error)) return
+      end do
+      centre = reshape([centre, position(:, pack([(i, i=1, size(id))], chosen))], [3, size(centre, 2) + count(chosen)])
+      deallocate (chosen)
+    end do
+    if (size(centre, 2) == 0) return
+    call near%create(start%grid, .not. start%is_open, self%item(k)%radius, centre)
+    do part = 1, start%n_parts
+      call start%read_part(part, id, position, error)
+      if (allocated(error)) return
+      do i = 1, size(id)
+        if (self%item(k)%reached(id(i)) > 0) cycle
+        if (.not. near%is_near(position(:, i))) cycle
+        call topology%locate_in_molecule(id(i), m, a)
+        associate (reached => self%item(k)%reached, molecule => names%molecule(topology%molecules(m)%named_as))
+          select case (self%item(k)%kind)
+          case (around_atoms)
+            reached(id(i)) = 1_int8
+          case (around_residues)
+            reached(id(i) - a + molecule%residue_first(a):id(i) - a + molecule%residue_last(a)) = 1_int8
+          case (around_molecules)
+            reached(id(i) - a + 1:id(i) - a + size(molecule%atom)) = 1_int8
+          end select
+        end associate
+      end do
+    end do
+  end subroutine find_around
 
   !> Translate an expression. `problem` says what is wrong with it, empty when nothing is.
   subroutine parse(self, expression, problem)
@@ -203,13 +285,41 @@ contains
       call parse_or(self, rest, word, problem)
       if (problem /= "") return
       if (word /= ")") problem = "lacks a ')'"
-      word = next_word(rest)
-      return
+    else
+      call read_item(word, item, problem)
+      call push(self, item, problem)
     end if
-    call read_item(word, item, problem)
-    call push(self, item, problem)
     word = next_word(rest)
+    do while (problem == "" .and. index(lower_case(word), "around") == 1)
+      call read_around(word, item, problem)
+      call push(self, item, problem)
+      word = next_word(rest)
+    end do
   end subroutine parse_one
+
+  !> What follows atoms to choose those around them, such as `around_res:6.0`.
+  subroutine read_around(word, item, problem)
+    character(len=*), intent(in) :: word
+    type(item_t), intent(out) :: item
+    character(len=:), allocatable, intent(inout) :: problem
+    integer :: colon, status
+    colon = index(word//":", ":")
+    select case (lower_case(word(:colon - 1)))
+    case ("around", "around_atoms")
+      item%kind = around_atoms
+    case ("around_res", "around_residues")
+      item%kind = around_residues
+    case ("around_mol", "around_molecules")
+      item%kind = around_molecules
+    case default
+      problem = "has '"//word//"', which is none of around:, around_res:, around_mol:"
+      return
+    end select
+    status = verify(word(colon + 1:), "0123456789.")
+    if (status == 0) read (word(colon + 1:), *, iostat=status) item%radius
+    if (status /= 0 .or. .not. item%radius > 0.0_real64) &
+      problem = "has '"//word//"', whose distance must be a positive number of angstrom"
+  end subroutine read_around
 
   subroutine push(self, item, problem)
     type(selection_t), intent(inout) :: self
@@ -259,8 +369,8 @@ contains
         item%kind = want_backbone
       case default
         problem = "has '"//word//"', which is none of all, heavy, hydrogen, backbone, ai:, an:, mname:, resname:, rno:, segid:"
-        if (index(lower_case(word), "around") == 1) problem = "has '"//word//"', a choice by distance, which chromamd has "// &
-          "not: choose the atoms by their numbers, ai:FIRST-LAST"
+        if (index(lower_case(word), "around") == 1) &
+          problem = "has '"//word//"' without the atoms that it is around before it"
       end select
       return
     end select
@@ -288,6 +398,17 @@ contains
     type(atom_names_t), intent(in) :: names
     integer(int64), intent(in) :: id
     type(error_t), allocatable, intent(inout) :: error
+    holds = self%value_at(self%n_items, topology, names, id, error)
+  end function holds
+
+  !> The same by the last value of the first `last` items alone.
+  logical function value_at(self, last, topology, names, id, error)
+    class(selection_t), intent(in) :: self
+    integer, intent(in) :: last
+    type(topology_t), intent(in) :: topology
+    type(atom_names_t), intent(in) :: names
+    integer(int64), intent(in) :: id
+    type(error_t), allocatable, intent(inout) :: error
     logical :: stack(max_items)
     integer(int64) :: origin, copy, number
     real(real64) :: mass
@@ -304,7 +425,7 @@ contains
     if (is_numbered) number = topology%run_residue(run) + copy
     top = 0
     associate (molecule => names%molecule(named))
-      do k = 1, self%n_items
+      do k = 1, last
         associate (item => self%item(k))
           if (item%kind < does_and) top = top + 1
           select case (item%kind)
@@ -345,12 +466,14 @@ contains
             stack(top) = stack(top) .or. stack(top + 1)
           case (does_not)
             stack(top) = .not. stack(top)
+          case (around_atoms:)
+            stack(top) = item%reached(id) > 0 .and. .not. stack(top)
           end select
         end associate
       end do
     end associate
-    holds = stack(1)
-  end function holds
+    value_at = stack(top)
+  end function value_at
 
   !> Whether a name fits a pattern that may end with *, which stands for anything.
   pure logical function matches(name, pattern)

@@ -53,8 +53,8 @@ contains
     type(error_t), allocatable, intent(out) :: error
     type(selection_t) :: selection
     type(atom_names_t) :: names
-    call selection%read(settings, settings%solute%group, error)
-    if (.not. allocated(error)) call names%read(topology, error)
+    call names%read(topology, error)
+    if (.not. allocated(error)) call selection%read(settings, settings%solute%group, topology, names, error)
     if (.not. allocated(error)) call divide_pieces(topology, selection, names, error)
   end subroutine separate_solute
 
@@ -73,8 +73,8 @@ contains
     self%is_on = settings%solute%group > 0
     if (.not. self%is_on) return
     self%scales = settings%solute%scales
-    call selection%read(settings, settings%solute%group, error)
-    if (.not. allocated(error)) call names%read(topology, error)
+    call names%read(topology, error)
+    if (.not. allocated(error)) call selection%read(settings, settings%solute%group, topology, names, error)
     if (allocated(error)) return
     allocate (self%template(size(topology%templates)))
     do t = 1, size(topology%templates)

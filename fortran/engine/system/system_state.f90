@@ -109,17 +109,19 @@ contains
     real(real64), intent(in) :: reach
     type(error_t), allocatable, intent(out) :: error
     real(real64), allocatable :: payload(:, :)
-    integer :: n_carried, n_anchor
+    integer :: n_carried, n_anchor, n_mark
     associate (atoms => self%atoms)
       n_carried = 0
       if (allocated(atoms%carried)) n_carried = size(atoms%carried, 1)
       n_anchor = 0
       if (allocated(atoms%anchor)) n_anchor = size(atoms%anchor, 1)
-      allocate (payload(6 + n_carried + n_anchor, atoms%n_owned))
+      n_mark = merge(1, 0, allocated(atoms%fixed))
+      allocate (payload(6 + n_carried + n_anchor + n_mark, atoms%n_owned))
       payload(:3, :) = atoms%position
       payload(4:6, :) = atoms%velocity
       if (n_carried > 0) payload(7:6 + n_carried, :) = atoms%carried
-      if (n_anchor > 0) payload(7 + n_carried:, :) = atoms%anchor
+      if (n_anchor > 0) payload(7 + n_carried:6 + n_carried + n_anchor, :) = atoms%anchor
+      if (n_mark > 0) payload(7 + n_carried + n_anchor, :) = merge(1.0_real64, 0.0_real64, atoms%fixed)
       call migrate_groups(self%comm, self%grid, reach, atoms%group_first, atoms%position(:, atoms%group_reference), &
                           atoms%id, payload, error)
       call self%comm%agree(error)
@@ -127,7 +129,8 @@ contains
       atoms%position = payload(:3, :)
       atoms%velocity = payload(4:6, :)
       if (n_carried > 0) atoms%carried = payload(7:6 + n_carried, :)
-      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:, :)
+      if (n_anchor > 0) atoms%anchor = payload(7 + n_carried:6 + n_carried + n_anchor, :)
+      if (n_mark > 0) atoms%fixed = payload(7 + n_carried + n_anchor, :) > 0.5_real64
       call atoms%identify_owned(self%topology)
     end associate
   end subroutine migrate

@@ -72,7 +72,7 @@ contains
     integer :: i
     logical :: chosen
     n = 0
-    call selection%read(settings, settings%restraint(k)%group(1), error)
+    call selection%read(settings, settings%restraint(k)%group(1), state%topology, names, error)
     if (allocated(error)) return
     do i = 1, state%atoms%n_owned
       chosen = selection%holds(state%topology, names, state%atoms%id(i), error)

@@ -131,7 +131,7 @@ contains
     integer(int64) :: id, origin
     logical :: chosen
     integer :: n, i, t, a
-    call selection%read(settings, number, error)
+    call selection%read(settings, number, topology, names, error)
     if (allocated(error)) return
     allocate (found(1024))
     n = 0

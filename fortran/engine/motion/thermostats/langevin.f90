@@ -2,7 +2,7 @@
 !> 20160138 (2016)).
 module langevin
   use base_kinds, only: int64, real64
-  use atoms, only: atoms_t
+  use atoms, only: atoms_t, hold
   use base_constants, only: acceleration_unit, boltzmann
   use base_random, only: atom_normals, atoms_together, for_langevin, random_stream_t
   use pistons, only: pistons_t
@@ -57,6 +57,7 @@ contains
       end do
     end do
     !$omp end parallel do
+    call hold(atoms%fixed, atoms%velocity)
   end subroutine act_in_drift
 
   subroutine act_on_pistons(self, pistons, mass, random, time)
