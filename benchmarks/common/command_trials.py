@@ -27,6 +27,7 @@ from common.fault_trials import (
     counted,
     disk_that_fails,
     engines_of,
+    is_on_its_way,
     leftovers,
     wait_for,
 )
@@ -67,8 +68,6 @@ _BEFORE = {"relax": "solvate", "shards only": "solvate", "run chromamd": "run", 
 """Commands that begin as before a stage, without what it and later ones leave."""
 _GROWING = ("analysis.json", "ensemble.json")
 """Records of what is done so far."""
-_FOR_GOING_ON = (".log", ".dcd", ".states")
-"""Files that grow, and electronic states for the points of a scan that are still to come."""
 _OTHER_NUMBERS = "run openmm"
 """What goes on from a checkpoint with other random numbers: its frames are counted, not compared."""
 _NOT_WALKED = {"validate": "writes nothing", "plan": "writes nothing", "verify": "writes nothing",
@@ -190,7 +189,7 @@ class Walk:
         after, now = self.after(name), self._found(folder)
         torn = [file for file, content in now.items()
                 if content not in (self.before.get(file), after.get(file)) and Path(file).name not in _GROWING
-                and Path(file).suffix not in _FOR_GOING_ON]
+                and not is_on_its_way(file)]
         left = leftovers(folder / "results")
         again = self._again(name, folder)
         found = self._found(folder)

@@ -171,16 +171,20 @@ class Build:
         return folder
 
     def torn(self, stage: str, results: Path) -> list[str]:
-        """Files that are neither as before the stage nor as after it; logs and trajectories may be on their way."""
+        """Files that are neither as before the stage nor as after it, nor on their way."""
         before = contents(self.root / "before" / stage / "results")
         return [name for name, content in contents(results).items()
-                if content not in (before.get(name), self.after[stage].get(name))
-                and name != "scaffold_trajectory.h5" and Path(name).suffix not in (".log", ".dcd")]
+                if content not in (before.get(name), self.after[stage].get(name)) and not is_on_its_way(name)]
 
     def differ(self, stage: str, results: Path) -> list[str]:
         """Files that are missing, too many or other than undisturbed."""
         found, expected = contents(results), self.after[stage]
         return [name for name in sorted({*found, *expected}) if found.get(name) != expected.get(name)]
+
+
+def is_on_its_way(name: str) -> bool:
+    """Whether a file may be between what it was and what it will be: the next call goes on from it."""
+    return Path(name).name == "scaffold_trajectory.h5" or Path(name).suffix in (".log", ".dcd", ".states")
 
 
 def engines_of(folder: Path) -> list[int]:
