@@ -69,7 +69,7 @@ _BEFORE = {"relax": "solvate", "shards only": "solvate", "run chromamd": "run", 
 _GROWING = ("analysis.json", "ensemble.json")
 """Records of what is done so far."""
 _OTHER_NUMBERS = "run openmm"
-"""What goes on from a checkpoint with other random numbers: its frames are counted, not compared."""
+"""What goes on from a checkpoint with other random numbers: frames and rows are counted, not compared."""
 _NOT_WALKED = {"validate": "writes nothing", "plan": "writes nothing", "verify": "writes nothing",
                "shards info": "writes nothing", "shards verify": "writes nothing", "analyse duplex": "writes nothing",
                "clash audit": "writes nothing",
@@ -112,7 +112,7 @@ def _check_all_are_walked() -> None:
 def _seen(name: str, file: str, left: dict[str, bytes]) -> bytes | int | None:
     """What is compared of a file."""
     content = left.get(file)
-    return len(content) if content is not None and name == _OTHER_NUMBERS and file.endswith(".dcd") else content
+    return len(content) if content is not None and name == _OTHER_NUMBERS and file.endswith((".dcd", ".log")) else content
 
 
 def _still_at_work(folder: Path) -> list[int]:
@@ -245,6 +245,7 @@ class Walk:
         pids.append(chromabuild(folder, *COMMANDS[name]))
         ends = [wait_for(pid, folder) for pid in pids]
         codes = sorted(end.code for end in ends)
-        is_named = all(f"process {pid}" in " ".join(end.told for end in ends) for pid in pids[:1]) or 9 not in codes
+        told = " ".join(end.told for end in ends)
+        is_named = any(f"process {pid}" in told for pid in pids) or 9 not in codes
         return {"as": f"codes {codes}", "unclean": [] if codes in ([0, 0], [0, 9], [0, 3]) and is_named else
                 [str([(end.code, end.told[-300:]) for end in ends])], **self._lost(name, folder, True)}
