@@ -112,7 +112,8 @@ def _check_all_are_walked() -> None:
 def _seen(name: str, file: str, left: dict[str, bytes]) -> bytes | int | None:
     """What is compared of a file."""
     content = left.get(file)
-    return len(content) if content is not None and name == _OTHER_NUMBERS and file.endswith((".dcd", ".log")) else content
+    counted = name == _OTHER_NUMBERS and file.endswith((".dcd", ".log"))
+    return len(content) if counted and content is not None else content
 
 
 def _still_at_work(folder: Path) -> list[int]:
