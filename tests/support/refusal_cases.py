@@ -406,6 +406,8 @@ ELSEWHERE = {
     "sterics/cell_list.py:*": _LATER + "positions that are no numbers",
 
     "base/files.py:atomic_path": _MACHINE + "a disk that is full or may not be written",
+    "base/files.py:_Growing.write": _MACHINE + "a disk that is full",
+    "base/forks.py:*": _MACHINE + "memory",
     "base/files.py:locked": _MACHINE + "a disk that may not be written",
     "base/whole_folder.py:*": _MACHINE + "a disk that is full",
     "base/in_use.py:*": _MACHINE + "another process in the folder",
