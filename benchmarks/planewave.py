@@ -23,6 +23,7 @@ import numpy as np
 from common.command import Benchmark
 from common.results import ratios, spread
 
+from chromabuild.base.errors import NotConvergedError
 from chromabuild.quantum.chromaqm import executable
 from chromabuild.simulate.launcher import launched
 
@@ -51,8 +52,6 @@ CASES = {  # atoms, edge (bohr), cutoff (Ry), functional, UPF
     "water, BLYP": ("water", 12.0, 70, "BLYP", False),
     "water, BLYP, UPF": ("water", 12.0, 70, "BLYP", True),
 }
-NOT_CONVERGED = 10
-"""Exit code of chromaqm after the steps that it was given."""
 WATER_VOLUME = 29.875
 """Cubic angstrom a molecule at 1 g/cm^3."""
 
@@ -256,7 +255,7 @@ def memory(benchmark: Benchmark, sizes: list[int], pseudo: Path) -> None:
                 process = subprocess.Popen(prepared(folder, atoms, f"{settings}\n[MINIMIZE]\nnsteps = 2", pseudo),
                                            cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 _, status, used = os.wait4(process.pid, 0)
-                if os.waitstatus_to_exitcode(status) != NOT_CONVERGED:
+                if os.waitstatus_to_exitcode(status) != NotConvergedError.exit_code:
                     sys.exit("chromaqm failed")
                 peaks.append(used.ru_maxrss * 1024e-9)
             result = json.loads((folder / "result.json").read_text())

@@ -194,8 +194,8 @@ contains
       if (solute%group == 0) then
         call control%refuse_numbered("REMD", "select_index", number, "is missing; type"//to_text(number)// &
                                      " = REST needs the group of the solute", error)
-      else if (settings%expression_of(solute%group) == "") then
-        call settings%refuse_group(solute%group, "is missing; the control file uses it", error)
+      else
+        call settings%require_groups([solute%group], error)
       end if
       if (allocated(error)) return
       list = lower_case(control%numbered("REMD", "param_type", number))

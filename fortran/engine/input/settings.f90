@@ -243,6 +243,7 @@ module settings
   contains
     procedure :: refuse
     procedure :: refuse_group
+    procedure :: require_groups
     procedure :: take_parameter
     procedure :: trajectory_atoms
     procedure :: expression_of
@@ -351,5 +352,18 @@ contains
     type(error_t), allocatable, intent(out) :: error
     call self%source%refuse_numbered("SELECTION", "group", number, reason, error)
   end subroutine refuse_group
+
+  !> Refuse the first of these groups that [SELECTION] lacks.
+  subroutine require_groups(self, number, error)
+    class(settings_t), intent(in) :: self
+    integer, intent(in) :: number(:)
+    type(error_t), allocatable, intent(inout) :: error
+    integer :: k
+    do k = 1, size(number)
+      if (self%expression_of(number(k)) /= "") cycle
+      call self%refuse_group(number(k), "is missing; the control file uses it", error)
+      return
+    end do
+  end subroutine require_groups
 
 end module settings

@@ -353,9 +353,8 @@ contains
       if (.not. allocated(error)) call check_sorting(settings, error)
       if (.not. allocated(error) .and. index(settings%input%frames, "()") == 0 .and. settings%input%parameters == "") &
         call settings%refuse("INPUT", "dcdfile", "must contain (), which stands for the rank", error)
-      if (.not. allocated(error) .and. settings%output%group > 0 .and. &
-          settings%expression_of(settings%output%group) == "") &
-        call settings%refuse_group(settings%output%group, "is missing; the control file uses it", error)
+      if (.not. allocated(error) .and. settings%output%group > 0) &
+        call settings%require_groups([settings%output%group], error)
     end select
   contains
     subroutine require(section, key)

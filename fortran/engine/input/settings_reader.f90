@@ -333,21 +333,14 @@ contains
       character(len=*), intent(in) :: section
       character(len=:), allocatable :: list
       integer, allocatable :: number(:)
-      integer :: k, status
+      logical :: ok
       list = control%text(section, key)
       if (list == "") return
       allocate (number(words(list)))
-      status = verify(list, "0123456789 ")
-      if (status == 0) read (list, *, iostat=status) number
-      if (status /= 0) then
+      call read_numbers(list, number, ok)
+      if (.not. ok) &
         call control%refuse(section, key, "must name groups of [SELECTION] by their numbers, such as 1 or 1 2", error)
-        return
-      end if
-      do k = 1, size(number)
-        if (settings%expression_of(number(k)) /= "") cycle
-        call settings%refuse_group(number(k), "is missing; the control file uses it", error)
-        return
-      end do
+      if (ok) call settings%require_groups(number, error)
       settings%fixed_group = [settings%fixed_group, number]
     end subroutine add
   end subroutine read_fixed
@@ -390,8 +383,8 @@ contains
           if (list /= "") read (list, *) sphere%group(k)
           if (sphere%group(k) == 0) then
             call control%refuse_numbered("BOUNDARY", "center_select_index", k, "is missing; nindex asks for it", error)
-          else if (settings%expression_of(sphere%group(k)) == "") then
-            call settings%refuse_group(sphere%group(k), "is missing; the control file uses it", error)
+          else
+            call settings%require_groups([sphere%group(k)], error)
           end if
         else
           list = control%numbered("BOUNDARY", "center", k)
@@ -409,18 +402,15 @@ contains
     type(control_t), intent(in) :: control
     type(settings_t), intent(inout) :: settings
     type(error_t), allocatable, intent(out) :: error
-    integer :: k, g
+    integer :: k
     deallocate (settings%restraint)
     allocate (settings%restraint(control%integer("RESTRAINTS", "nfunctions")))
     do k = 1, size(settings%restraint)
       associate (restraint => settings%restraint(k))
         call read_restraint(control, k, restraint, error)
         if (allocated(error)) return
-        do g = 1, size(restraint%group)
-          if (settings%expression_of(restraint%group(g)) /= "") cycle
-          call settings%refuse_group(restraint%group(g), "is missing; the control file uses it", error)
-          return
-        end do
+        call settings%require_groups(restraint%group, error)
+        if (allocated(error)) return
         if (restraint%kind == position_restraint .or. restraint%kind == rmsd_restraint) &
           call control%require("INPUT", "reffile", error)
         if (allocated(error)) return
@@ -434,7 +424,8 @@ contains
     type(restraint_settings_t), intent(inout) :: restraint
     type(error_t), allocatable, intent(out) :: error
     character(len=:), allocatable :: kind, list
-    integer :: axis, status
+    integer :: axis
+    logical :: ok
     kind = control%numbered("RESTRAINTS", "function", number)
     restraint%by_mass = index(kind, "MASS") > 0
     select case (kind)
@@ -470,11 +461,22 @@ contains
     if (axis > 0) restraint%along(axis) = 1
     list = control%numbered("RESTRAINTS", "select_index", number)
     allocate (restraint%group(groups_of_restraint(restraint%kind)))
-    status = merge(0, 1, words(list) == size(restraint%group) .and. verify(list, "0123456789 ") == 0)
-    if (status == 0) read (list, *, iostat=status) restraint%group
-    if (status /= 0) &
+    call read_numbers(list, restraint%group, ok)
+    if (.not. ok) &
       call control%refuse_numbered("RESTRAINTS", "select_index", number, "must name "// &
                                    to_text(size(restraint%group))//" groups for "//kind, error)
   end subroutine read_restraint
+
+  !> Whole numbers between spaces; not `ok` where a list has others, or not as many as asked for.
+  subroutine read_numbers(list, number, ok)
+    character(len=*), intent(in) :: list
+    integer, intent(inout) :: number(:)
+    logical, intent(out) :: ok
+    integer :: status
+    ok = words(list) == size(number) .and. verify(list, "0123456789 ") == 0
+    if (.not. ok) return
+    read (list, *, iostat=status) number
+    ok = status == 0
+  end subroutine read_numbers
 
 end module settings_reader

@@ -104,7 +104,7 @@ contains
           group = template%group_of_atom(atoms%index_in_template(atoms%kind(i)))
           if (template%constraint_first(group + 1) == template%constraint_first(group)) cycle
           if (self%has_shape(atoms%template(atoms%kind(i))) .and. &
-              .not. any([(atoms%is_fixed(k), k=i, atoms%group_first(g + 1) - 1)])) then
+              .not. atoms%has_fixed(i, atoms%group_first(g + 1) - 1)) then
             self%n_waters = self%n_waters + 1
             if (pass == 2) self%oxygen(self%n_waters) = i
             if (pass == 2) self%water_template(self%n_waters) = atoms%template(atoms%kind(i))

@@ -44,6 +44,7 @@ module atoms
     procedure :: sort
     procedure :: group_extent
     procedure :: is_fixed
+    procedure :: has_fixed
     procedure :: put_on_lattice
   end type atoms_t
 
@@ -318,9 +319,16 @@ contains
   pure logical function is_fixed(self, i)
     class(atoms_t), intent(in) :: self
     integer, intent(in) :: i
-    is_fixed = .false.
-    if (allocated(self%fixed)) is_fixed = self%fixed(i)
+    is_fixed = self%has_fixed(i, i)
   end function is_fixed
+
+  !> Whether any of these owned atoms does not move.
+  pure logical function has_fixed(self, first, last)
+    class(atoms_t), intent(in) :: self
+    integer, intent(in) :: first, last
+    has_fixed = .false.
+    if (allocated(self%fixed)) has_fixed = any(self%fixed(first:last))
+  end function has_fixed
 
   !> Take velocities, or forces, from atoms that do not move: (3, atoms), owned ones first.
   subroutine hold(fixed, value)
