@@ -246,14 +246,13 @@ def run_phase(task: Task, phase: PlannedPhase, previous: PlannedPhase | None, pr
         context.computeVirtualSites()
     else:
         _resume(context, folder / restart_name(previous))
-    system = context.getSystem()
-    n_sites = sum(system.isVirtualSite(i) for i in range(system.getNumParticles()))
-    n_freedom = 3 * (system.getNumParticles() - n_sites) - system.getNumConstraints() - 3
+    n_sites = len(molecules.term("virtual_site")["atoms"])
+    n_freedom = 3 * (molecules.n_atoms - n_sites) - context.getSystem().getNumConstraints() - 3
     with (TextIOWrapper(open_growing(folder / phase.log, "a" if found else "w"), encoding="utf-8") as log,
           _instability_told(phase, context)):
         if found is None:
             log.write(f"OpenMM {openmm.Platform.getOpenMMVersion()}, {device_of(context)}: {len(position)} atoms\n")
-        table = _Table(log, context, n_freedom, progress)
+        table = _Table(log, context, n_freedom, float(molecules.masses().sum()), progress)
         if phase.kind == "minimise":
             table.write(0, header=True)
             openmm.LocalEnergyMinimizer.minimize(context, 10.0, phase.steps)
@@ -345,8 +344,9 @@ def _resume(context: openmm.Context, path: Path) -> None:
     except (OSError, openmm.OpenMMException, ValueError) as error:
         raise BadInputError(f"cannot read {path} ({error}): run the phase before this one again") from error
     context.setPeriodicBoxVectors(*state.getPeriodicBoxVectors())
-    context.setPositions(state.getPositions())
-    context.setVelocities(state.getVelocities())
+    # Arrays: lists of vectors take microseconds an atom.
+    context.setPositions(state.getPositions(asNumpy=True))
+    context.setVelocities(state.getVelocities(asNumpy=True))
 
 
 def _run_dynamics(task: Task, phase: PlannedPhase, context: openmm.Context, table: "_Table", box: np.ndarray,
@@ -475,11 +475,11 @@ def _smooth_number(least: int) -> int:
 class _Table:
     """The energy table of a run in the columns of chromamd."""
 
-    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, progress: RowProgress) -> None:
-        self._log, self._context, self._n_freedom, self._progress = log, context, n_freedom, progress
+    def __init__(self, log: TextIO, context: openmm.Context, n_freedom: int, mass: float,
+                 progress: RowProgress) -> None:
+        self._log, self._context, self._n_freedom, self._mass = log, context, n_freedom, mass
+        self._progress = progress
         self._conserves = isinstance(context.getIntegrator(), openmm.VerletIntegrator)
-        system = context.getSystem()
-        self._mass = sum(system.getParticleMass(i).value_in_unit(unit.dalton) for i in range(system.getNumParticles()))
 
     def write(self, step: int, header: bool = False) -> None:
         """Append a row. Raises FloatingPointError where the energy is no number."""

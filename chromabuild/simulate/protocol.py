@@ -501,17 +501,20 @@ def _write_list(run: Run) -> None:
 
 
 class _Clock:
-    """Wall-clock time of steps, from when rows of energies appear."""
+    """Wall-clock time of steps, from when rows of energies appear.
+
+    The steps before the second row count only where there is no third: kernels of a GPU are compiled in them.
+    """
 
     def __init__(self) -> None:
         self._marks: list[tuple[float, float]] = []
 
     def note(self, step: float) -> None:
-        self._marks = [*self._marks[:1], (time.monotonic(), step)]
+        self._marks = [*self._marks[:2], (time.monotonic(), step)]
 
     @property
     def seconds_per_step(self) -> float | None:
-        if len(self._marks) < 2 or self._marks[1][1] <= self._marks[0][1]:
+        if len(self._marks) < 2 or self._marks[-1][1] <= self._marks[-2][1]:
             return None
-        (start, first), (end, last) = self._marks
+        (start, first), (end, last) = self._marks[-2:]
         return (end - start) / (last - first)

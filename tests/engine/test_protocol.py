@@ -388,6 +388,25 @@ def test_record_of_a_phase(build, monkeypatch):
     assert [entry["name"] for entry in json.loads((folder / "phases.json").read_text())["phases"]] == everything
 
 
+@pytest.mark.parametrize(("marks", "cost"), [(((0, 5), (10, 25), (20, 27), (30, 29)), 0.2),
+                                              (((0, 5), (10, 25)), 2.0), (((0, 5),), None)])
+def test_first_steps_of_a_phase_do_not_count(build, monkeypatch, marks, cost):
+    """Ten steps of 2 s each, in which a GPU compiles, and then of 0.2 s, by (step, time) of the rows."""
+    class Engine:
+        restart_name = staticmethod(chromamd.restart_name)
+
+        @staticmethod
+        def run_phase(task, phase, previous, progress, begun):
+            (task.folder / phase.log).write_text("a log")
+            for step, now in marks:
+                monkeypatch.setattr("chromabuild.simulate.protocol.time.monotonic", lambda now=now: float(now))
+                progress({"STEP": step})
+
+    config = config_of([{"name": "warm", "steps": 30}])
+    found = run_phases(config, task_of(build, config), Engine).phases[0].seconds_per_step
+    assert found == pytest.approx(cost) if cost else found is None
+
+
 @pytest.mark.parametrize("group", ["solute", "heavy", "backbone", "dna", "protein", "histone-core", "tails"])
 def test_groups_of_a_nucleosome(group):
     """Tails are the residues of `chromabuild.clash.tails`; expressions and masks are of the same conditions."""
