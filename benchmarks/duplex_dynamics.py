@@ -7,7 +7,7 @@ done in WORK is not done again, so that the two may run on different machines. c
 
 Base pairs and steps: the two at either end are left out, where the protocol holds hydrogen bonds. Means are over frames
 and places; a deviation is the root of the mean variance at a place. Errors are block standard errors of the frames'
-means; a difference is set over the error of both.
+means, or follow from the correlation of a series too slow for five blocks; a difference is set over the error of both.
 """
 
 import subprocess
@@ -19,7 +19,7 @@ import numpy as np
 import yaml
 from common.command import Benchmark
 
-from chromabuild.analysis.averages import averages
+from chromabuild.analysis.averages import averages, inefficiencies
 from chromabuild.analysis.duplex import PAIR_NAMES, STEP_NAMES
 from chromabuild.base.constants import BOLTZMANN
 from chromabuild.base.phases import shipped_phases
@@ -81,12 +81,21 @@ def series(results: Path) -> Iterator[tuple[str, str, np.ndarray]]:
                 yield name, "angstrom" if k < 3 else "degree", frames[kind][:, ENDS:-ENDS, k]
 
 
+def mean_and_error(values: np.ndarray) -> tuple[float, float]:
+    """Of a series (frames,), with its block error, or with that of its correlation where it is too slow for blocks."""
+    found = averages(values[:, None])
+    by_blocks = float(found.error[0])
+    if np.isfinite(by_blocks):
+        return float(found.mean[0]), by_blocks
+    slowness = inefficiencies(values[:, None])[0]
+    return float(found.mean[0]), float(found.deviation[0] * np.sqrt(slowness / len(values)))
+
+
 def mean_and_deviation(values: np.ndarray) -> tuple[tuple[float, float], tuple[float, float]]:
     """Mean and deviation of values (frames, places), each with its block error."""
-    mean = averages(values.mean(axis=1)[:, None])
-    variance = averages(((values - values.mean(axis=0)) ** 2).mean(axis=1)[:, None])
-    deviation = float(np.sqrt(variance.mean[0]))
-    return (float(mean.mean[0]), float(mean.error[0])), (deviation, float(variance.error[0]) / (2 * deviation))
+    variance, error = mean_and_error(((values - values.mean(axis=0)) ** 2).mean(axis=1))
+    deviation = float(np.sqrt(variance))
+    return mean_and_error(values.mean(axis=1)), (deviation, error / (2 * deviation))
 
 
 def cell(value: tuple[float, float]) -> dict[str, float]:
@@ -105,8 +114,7 @@ def drift_of(log: EnergyLog, atoms: int) -> tuple[float, float]:
     design = np.column_stack([time - time.mean(), np.ones_like(time)])
     slope, level = np.linalg.lstsq(design, energy, rcond=None)[0]
     rest = energy - design @ (slope, level)
-    error = averages(rest[:, None]).error[0] * np.sqrt(12) / np.ptp(time)
-    return float(slope), float(error)
+    return float(slope), mean_and_error(rest)[1] * np.sqrt(12) / np.ptp(time)
 
 
 def main() -> None:
@@ -135,8 +143,8 @@ def main() -> None:
         command(results.parent, "analyse", "results", "--measure", "dna", *threads)
     benchmark.machine["device"] = ran_on(folders["openmm"])
     logs = {engine: EnergyLog.read(next((results / "md").glob("*-produce.log"))) for engine, results in folders.items()}
-    table = benchmark.table("parameters", "Base-pair and step parameters of a duplex over 1 ns: chromamd, OpenMM, and "
-                            "the difference over its error", quantity="", unit="", mean=".3f", OpenMM=".3f",
+    table = benchmark.table("parameters", "Base-pair and step parameters of a duplex: chromamd, OpenMM, and the "
+                            "difference over its error", quantity="", unit="", mean=".3f", OpenMM=".3f",
                             apart=".1f", deviation=".3f", OpenMM_=".3f", apart_=".1f")
     for (name, unit, ours), (_, _, theirs) in zip(*map(series, folders.values()), strict=True):
         (mean, deviation), (mean_there, deviation_there) = mean_and_deviation(ours), mean_and_deviation(theirs)
@@ -145,9 +153,10 @@ def main() -> None:
     whole = benchmark.table("system", "The same runs: density, temperature and drift of the conserved quantity",
                             quantity="", unit="", chromamd=".5f", OpenMM=".5f", apart=".1f")
     for name, unit in (("DENSITY", "g/cm³"), ("TEMPERATURE", "K")):
-        found = [averages(log[name][:, None]) for log in logs.values()]
-        values = [(float(one.mean[0]), float(one.error[0])) for one in found]
+        values = [mean_and_error(log[name]) for log in logs.values()]
         whole.row(name.lower(), unit, *map(cell, values), apart(*values))
+    lengths = [log["TIME"][-1] - log["TIME"][0] for log in logs.values()]
+    whole.row("production", "ps", *(f"{length:.0f}" for length in lengths), None)
     atoms = yaml.safe_load((folders["chromamd"] / "shards" / "manifest.json").read_text())["atoms"]
     whole.row("drift", "kT/ns per atom", cell(drift_of(logs["chromamd"], atoms)), None, None)
     benchmark.finish()

@@ -4,7 +4,10 @@ Systems: a box of TIP3P water, a nucleosome (1x601:177), an array of twelve (12x
 and the demo, built by the command line in WORK unless they are there. Settings are the defaults (ff14SB, OL15, cutoff
 9 angstrom, grid of 1.2 angstrom), constant pressure, hydrogens of the solute three times as heavy. Each system is
 minimised, then runs at 2 fs and at 4 fs; a step costs what the engine notes in the record of the phase,
-output included. Memory is what the driver has given away at most while the system runs, over what it had before.
+output included. Memory is what the driver has given away at most while the system runs, over what it had before;
+"busy" is the largest share of a second in which the driver saw a kernel at work: where it is low, the processor does
+not start kernels fast enough. What is measured is kept after each row, and forces come last, since a GPU may be lent
+for minutes.
 
 Forces are those at the end, of the whole system, beside those of chromamd in double precision with the same cutoffs,
 alpha and grid: root mean square of the difference over that of the force. Where chromamd cannot be started, there is no
@@ -56,12 +59,11 @@ def built(work: Path, name: str) -> Path:
     return folder / "results"
 
 
-class DriverMemory:
-    """The most that the driver of an NVIDIA GPU has given away in the block, over what it had before, GB; None where no
-    driver tells."""
+class Driver:
+    """What the driver of an NVIDIA GPU tells during the block; None where no driver tells."""
 
-    def __enter__(self) -> "DriverMemory":
-        self._before, self._most, self._over = _memory_used(), 0.0, threading.Event()
+    def __enter__(self) -> "Driver":
+        self._before, self._most, self._over = _told(), np.zeros(2), threading.Event()
         self._watch = threading.Thread(target=self._look)
         self._watch.start()
         return self
@@ -72,19 +74,27 @@ class DriverMemory:
 
     def _look(self) -> None:
         while self._before is not None and not self._over.wait(1.0):
-            self._most = max(self._most, _memory_used() or 0.0)
+            told = _told()
+            self._most = self._most if told is None else np.maximum(self._most, told)
 
     @property
-    def taken(self) -> float | None:
-        """GB."""
-        return None if self._before is None else self._most - self._before
+    def memory(self) -> float | None:
+        """The most that it has given away, over what it had before, GB."""
+        return None if self._before is None else self._most[0] - self._before[0]
+
+    @property
+    def busy(self) -> float | None:
+        """The largest share of a second with a kernel at work, per cent."""
+        return None if self._before is None else self._most[1]
 
 
-def _memory_used() -> float | None:
-    query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+def _told() -> np.ndarray | None:
+    """Memory in use, GB, and share of time at work, per cent."""
+    query = ["nvidia-smi", "--query-gpu=memory.used,utilization.gpu", "--format=csv,noheader,nounits"]
     try:
         told = subprocess.run(query, capture_output=True, text=True, check=True, timeout=20).stdout
-        return float(told.split()[0]) * 2**20 / 1e9
+        memory, busy = map(float, told.splitlines()[0].split(","))
+        return np.array([memory * 2**20 / 1e9, busy])
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
         return None
 
@@ -94,6 +104,14 @@ def phases_of(steps: int) -> list[dict]:
     common = {"steps": steps, "ensemble": "NPT", "hydrogen_mass_factor": 3.0, "output_period": max(1, steps // 5)}
     return [{"name": "minimise", "kind": "minimise", "steps": 200},
             {**common, "name": "two", "timestep": 2.0}, {**common, "name": "four", "timestep": 4.0}]
+
+
+def planned(work: Path, name: str, atom_steps: float) -> tuple[Path, Path, int, SimulateSection]:
+    """Where a system is and where it runs, its atoms, and its phases."""
+    results = built(work, name)
+    atoms = len(read_shards(results / "shards" / "bricks.txt")[1])
+    simulate = SimulateSection(protocol=None, phases=phases_of(max(50, round(atom_steps / atoms))))
+    return results, work / "runs" / name.replace(" ", "_"), atoms, simulate
 
 
 def forces(context: openmm.Context, position: np.ndarray) -> np.ndarray:
@@ -123,7 +141,11 @@ def compare(folder: Path, results: Path, state: Path, dynamics: DynamicsSection,
     for precision in ("mixed", "double"):
         platform = chosen_platform(dynamics.model_copy(update={"platform_precision": precision}))
         context = context_on(platform, system, openmm.VerletIntegrator(0.001))
-        found[precision] = float(np.sqrt(((forces(context, position) - ours)**2).mean() / (ours**2).mean()))
+        apart = forces(context, position) - ours
+        found[precision] = float(np.sqrt((apart**2).mean() / (ours**2).mean()))
+        worst = int((apart**2).sum(axis=1).argmax())
+        print(f"{precision}: farthest apart at atom {worst + 1}, at {position[worst]}: {ours[worst]} and "
+              f"{ours[worst] + apart[worst]} kcal/mol/angstrom", flush=True)
         del context
     return found
 
@@ -145,25 +167,29 @@ def main() -> None:
     benchmark.machine["device"] = device_of(context_on(platform, small, openmm.VerletIntegrator(0.001)))
     print(benchmark.machine["device"], flush=True)
     speed = benchmark.table("speed", "OpenMM on a GPU", system="", atoms=",.0f", ms_a_step_at_2_fs=".2f",
-                            ns_a_day_at_2_fs=".1f", ns_a_day_at_4_fs=".1f", GPU_memory_GB=".2f", planned_GB=".2f")
+                            ns_a_day_at_2_fs=".1f", ns_a_day_at_4_fs=".1f", busy="", GPU_memory_GB=".2f",
+                            planned_GB=".2f")
     agreement = benchmark.table("forces", "Forces of OpenMM on a GPU beside those of chromamd in double precision: rms "
                                 "difference over rms force", system="", atoms=",.0f", mixed=".1e", double=".1e")
+    work = given.work.resolve()
     for name in given.systems:
-        results = built(given.work.resolve(), name)
-        atoms = len(read_shards(results / "shards" / "bricks.txt")[1])
-        simulate = SimulateSection(protocol=None, phases=phases_of(max(50, round(given.atom_steps / atoms))))
-        folder = given.work.resolve() / "runs" / name.replace(" ", "_")
+        results, folder, atoms, simulate = planned(work, name, given.atom_steps)
         task = Task(dynamics, 1, results / "topology.h5", results / "shards" / "bricks.txt", folder)
-        with DriverMemory() as memory:
+        with Driver() as driver:
             run = run_phases(Settings(dynamics=dynamics, simulate=simulate), task, openmm_engine, again=True)
         two, four = (phase.seconds_per_step for phase in run.phases[-2:])
-        speed.row(name, atoms, 1000 * two, 2e-6 * SECONDS_A_DAY / two, 4e-6 * SECONDS_A_DAY / four, memory.taken,
-                  gpu_bytes(atoms, dynamics.platform_precision) / 1e9)
+        busy = None if driver.busy is None else f"{driver.busy:.0f} %"
+        speed.row(name, atoms, 1000 * two, 2e-6 * SECONDS_A_DAY / two, 4e-6 * SECONDS_A_DAY / four, busy,
+                  driver.memory, gpu_bytes(atoms, dynamics.platform_precision) / 1e9)
+        benchmark.keep()
+    for name in given.systems:
+        results, folder, atoms, simulate = planned(work, name, given.atom_steps)
         state = folder / openmm_engine.restart_name(plan_phases(simulate)[-1])
         try:
             agreement.row(name, atoms, *compare(folder / "forces", results, state, dynamics, given.threads).values())
         except ResourceError as error:
             print(f"no forces of chromamd: {error}", flush=True)
+        benchmark.keep()
     benchmark.finish()
 
 

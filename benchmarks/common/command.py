@@ -56,19 +56,25 @@ class Benchmark:
         self._tables[name] = Table.of(title, **columns)
         return self._tables[name]
 
-    def finish(self) -> None:
-        """Print the tables whole; write them if asked."""
-        for table in self._tables.values():
-            print(f"\n{table.title}\n\n{table.markdown()}", end="")
+    def keep(self) -> str | None:
+        """Write what the tables hold so far, if asked; gives the name of the file."""
         if not self._given.save:
-            return
+            return None
         if self._given.quick:
             sys.exit("results of --quick are not kept: run without it to --save")
         settings = {key: _shown(value) for key, value in vars(self._given).items()
                     if key not in ("quick", "save", "machine", "work") and value is not None}
         result = Result(self.name, datetime.date.today().isoformat(), self.machine, self._versions, settings,
                         self._tables)
-        print(f"\nkept in {result.write(self._given.machine or slug(self.machine))}")
+        return str(result.write(self._given.machine or slug(self.machine)))
+
+    def finish(self) -> None:
+        """Print the tables whole; write them if asked."""
+        for table in self._tables.values():
+            print(f"\n{table.title}\n\n{table.markdown()}", end="")
+        kept = self.keep()
+        if kept:
+            print(f"\nkept in {kept}")
 
 
 def _shown(value: object) -> object:
