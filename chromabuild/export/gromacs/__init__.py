@@ -22,9 +22,9 @@ _PHASE = """\
 phase() {
   [[ ! -f "$1.gro" ]] || return 0
   [[ -f "$1.tpr" ]] ||
-    "$GMX" grompp -f "$1.mdp" -c "$2" -r system.gro ${3:+-t "$3"} -p system.top -n index.ndx -o "$1.tpr" \\
+    $GMX grompp -f "$1.mdp" -c "$2" -r system.gro ${3:+-t "$3"} -p system.top -n index.ndx -o "$1.tpr" \\
       -po "$1_used.mdp"
-  "$GMX" mdrun -deffnm "$1" -cpi "$1.cpt"
+  $GMX mdrun -deffnm "$1" -cpi "$1.cpt" $MDRUN
 }
 
 """
@@ -97,4 +97,6 @@ def _commands(phases: Sequence[PlannedPhase]) -> str:
         lines.append(f"phase {phase.stem} {before}{checkpoint}\n")
         before = f"{phase.stem}.gro"
         checkpoint = f" {phase.stem}.cpt" if phase.kind == "dynamics" else ""
-    return phase_script("GMX names the program.", 'GMX="${GMX:-gmx}"', lines, "one that was interrupted goes on")
+    variables = 'GMX="${GMX:-gmx}"\nMDRUN="${MDRUN:-}"'
+    return phase_script("GMX names the program, MDRUN options of mdrun.", variables, lines,
+                        "one that was interrupted goes on")

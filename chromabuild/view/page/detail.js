@@ -24,7 +24,8 @@ export class Detail {
     if (!reach || arrays.drawn[1] === 1) return;
     const spacing = arrays.drawn[1] - arrays.drawn[0], away = new Float32Array(nDrawn - 1);
     for (let k = 0; k + 1 < nDrawn; k++) {
-      away[k] = Math.hypot(...centre.map((value, axis) => path[3 * arrays.drawn[k] + axis] - value));
+      const at = 3 * arrays.drawn[k];
+      away[k] = Math.hypot(path[at] - centre[0], path[at + 1] - centre[1], path[at + 2] - centre[2]);
     }
     const limit = Math.min(reach, away.slice().sort()[Math.floor(MOST / spacing)] ?? reach), near = [];
     away.forEach((far, k) => {

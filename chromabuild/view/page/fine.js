@@ -24,14 +24,15 @@ export class Fine {
   // Colours of drawn places and of cores, 0 to 255.
   paint(placeColour, coreColour) { this.pending.paint = [placeColour, coreColour]; }
 
-  // Does what is pending.
+  // Does what is pending, and no more: what is sent to the graphics memory again takes it twice for a while.
   finish() {
     if (!this.tube) this.make();
     const { move, paint } = this.pending;
     this.pending = { move: null, paint: null };
-    if (move) this.moveNow(...move);
     if (paint) this.colours = paint;
-    if (move || paint) this.paintNow(...this.colours);
+    const moved = move && this.moveNow(...move);
+    if (moved || paint) this.paintNow(...this.colours);
+    else if (move) this.detail.paint(this.colours[0]);
   }
 
   make() {
@@ -45,15 +46,21 @@ export class Fine {
     this.group.add(this.detail.group);
   }
 
+  // Whether the fibre has moved: else only what is hidden, and the place that is finer, are others.
   moveNow(shown, hidden, focus) {
-    this.tube.move(shown.drawn);
-    this.discs.move((k, at, turn) => {
-      at.fromArray(shown.core, 3 * k);
-      turn.fromArray(shown.turn, 4 * k).normalize();
-      return hidden(arrays.first_bp[k], arrays.last_bp[k]) ? 0 : 1;
-    });
+    const moved = shown !== this.shown;
+    if (moved) {
+      this.shown = shown;
+      this.tube.move(shown.drawn);
+      this.discs.move((k, at, turn) => {
+        at.fromArray(shown.core, 3 * k);
+        turn.fromArray(shown.turn, 4 * k).normalize();
+      });
+    }
+    this.discs.show((k) => !hidden(arrays.first_bp[k], arrays.last_bp[k]));
     this.detail.show(focus.centre, REACH * focus.radius, hidden);
     this.tube.show((k) => !hidden(arrays.drawn[k], arrays.drawn[k + 1]) && !this.detail.pieces.has(k));
+    return moved;
   }
 
   paintNow(placeColour, coreColour) {

@@ -2,8 +2,7 @@
 import * as THREE from "three";
 
 // An attribute whose numbers are given up once they are drawn: only the graphics memory keeps them. Whoever changes
-// them begins with `fresh`. Positions are kept, since the library asks for their extent. Bytes come by fours, which
-// drivers need not copy.
+// them begins with `fresh`. Bytes come by fours, which drivers need not copy.
 function passing(array, items, normalized = false) {
   return new THREE.BufferAttribute(array, items, normalized).onUpload(function () { this.array = null; });
 }
@@ -17,37 +16,52 @@ function fresh(attribute, Kind) {
 // Indices of so many vertices.
 const indices = (vertices, size) => new (vertices > 65535 ? Uint32Array : Uint16Array)(size);
 
+// A shape of so many vertices and indices, none drawn yet. Its mesh must not be culled: its positions, from which the
+// library would find its extent, are given up.
+function emptyShape(vertices, size) {
+  const geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", passing(new Float32Array(3 * vertices), 3));
+  geometry.setAttribute("normal", passing(new Int8Array(4 * vertices), 4, true));
+  geometry.setAttribute("tint", passing(new Uint8Array(4 * vertices), 4, true));
+  geometry.setIndex(new THREE.BufferAttribute(indices(vertices, size), 1));
+  geometry.setDrawRange(0, 0);
+  geometry.computeBoundingSphere(); // of no size, once: nothing is culled by it
+  return geometry;
+}
+
+// Which pieces of a shape are drawn: `shown` keeps it, `write(index, used, k)` adds the corners of piece k behind the
+// `used` ones and returns how many there are then. The index stays one array: new ones would be kept by the graphics
+// memory until the next collection of garbage.
+function showPieces(geometry, shown, visible, write) {
+  let used = 0, changed = false;
+  for (let k = 0; k < shown.length; k++) {
+    const now = visible(k) ? 1 : 0;
+    changed ||= shown[k] !== now;
+    shown[k] = now;
+  }
+  if (!changed) return;
+  for (let k = 0; k < shown.length; k++) if (shown[k]) used = write(geometry.index.array, used, k);
+  geometry.index.needsUpdate = true;
+  geometry.setDrawRange(0, used);
+}
+
 // A tube through points (3 p), `sides` corners around; normals are turned along the path as little as it asks for.
 export class Tube {
   constructor(count, sides, radius) {
     this.count = count;
     this.sides = sides;
     this.radius = radius;
-    this.geometry = new THREE.BufferGeometry();
-    const size = count * sides;
-    this.geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * size), 3));
-    this.geometry.setAttribute("normal", passing(new Int8Array(4 * size), 4, true));
-    this.geometry.setAttribute("tint", passing(new Uint8Array(4 * size), 4, true));
+    this.geometry = emptyShape(count * sides, 6 * sides * (count - 1));
     this.ring = Array.from({ length: sides }, (_, k) =>
       [Math.cos(2 * Math.PI * k / sides), Math.sin(2 * Math.PI * k / sides)]);
-    this.geometry.setIndex(new THREE.BufferAttribute(indices(size, 6 * sides * (count - 1)), 1));
-    this.shown = new Uint8Array(count);
+    this.shown = new Uint8Array(count - 1);
     this.show(() => true);
   }
 
-  // Which pieces between neighbouring points are drawn. The index stays one array: new ones would be kept by the
-  // graphics memory until the next collection of garbage.
+  // Which pieces between neighbouring points are drawn.
   show(visible) {
-    const { count, sides, shown } = this, { index: { array: index } } = this.geometry;
-    let used = 0, changed = false;
-    for (let k = 0; k + 1 < count; k++) {
-      const now = visible(k) ? 1 : 0;
-      if (shown[k] !== now) changed = true;
-      shown[k] = now;
-    }
-    if (!changed) return;
-    for (let k = 0; k + 1 < count; k++) {
-      if (!shown[k]) continue;
+    const { sides } = this;
+    showPieces(this.geometry, this.shown, visible, (index, used, k) => {
       for (let s = 0; s < sides; s++) {
         const a = k * sides + s, b = k * sides + (s + 1) % sides;
         index[used++] = a;
@@ -57,15 +71,14 @@ export class Tube {
         index[used++] = b + sides;
         index[used++] = a + sides;
       }
-    }
-    this.geometry.index.needsUpdate = true;
-    this.geometry.setDrawRange(0, used);
+      return used;
+    });
   }
 
   move(points) {
     const { count, sides, radius, ring } = this;
-    const position = this.geometry.attributes.position.array, normal = fresh(this.geometry.attributes.normal, Int8Array);
-    this.geometry.attributes.position.needsUpdate = true;
+    const position = fresh(this.geometry.attributes.position, Float32Array);
+    const normal = fresh(this.geometry.attributes.normal, Int8Array);
     let nx = 0, ny = 0, nz = 0;
     for (let k = 0; k < count; k++) {
       const before = 3 * Math.max(k - 1, 0), after = 3 * Math.min(k + 1, count - 1), here = 3 * k;
@@ -100,10 +113,10 @@ export class Tube {
   paint(colour) {
     const tint = fresh(this.geometry.attributes.tint, Uint8Array);
     for (let k = 0; k < this.count; k++) {
-      const [r, g, b] = colour(k);
+      const own = colour(k);
       for (let s = 0; s < this.sides; s++) {
         const at = 4 * (k * this.sides + s);
-        tint[at] = r; tint[at + 1] = g; tint[at + 2] = b;
+        tint[at] = own[0]; tint[at + 1] = own[1]; tint[at + 2] = own[2];
       }
     }
   }
@@ -128,29 +141,31 @@ export class Copies {
     this.shape = shape;
     this.count = count;
     this.size = shape.attributes.position.count;
-    this.geometry = new THREE.BufferGeometry();
-    const size = this.size * count, { geometry } = this;
-    geometry.setAttribute("position", new THREE.BufferAttribute(new Float32Array(3 * size), 3));
-    geometry.setAttribute("normal", passing(new Int8Array(4 * size), 4, true));
-    geometry.setAttribute("tint", passing(new Uint8Array(4 * size), 4, true));
-    const index = indices(size, shape.index.count * count);
-    for (let k = 0; k < count; k++) {
-      shape.index.array.forEach((vertex, i) => { index[k * shape.index.count + i] = vertex + k * this.size; });
-    }
-    geometry.setIndex(passing(index, 1));
+    this.geometry = emptyShape(this.size * count, shape.index.count * count);
+    this.shown = new Uint8Array(count);
+    this.show(() => true);
   }
 
-  // Places every copy: `place(k, at, turn)` sets centre and quaternion and returns the scale; 0 hides a copy.
+  // Which copies are drawn.
+  show(visible) {
+    const corners = this.shape.index.array;
+    showPieces(this.geometry, this.shown, visible, (index, used, k) => {
+      for (let i = 0; i < corners.length; i++) index[used++] = corners[i] + k * this.size;
+      return used;
+    });
+  }
+
+  // Places every copy: `place(k, at, turn)` sets centre and quaternion.
   move(place) {
-    const position = this.geometry.attributes.position.array, normal = fresh(this.geometry.attributes.normal, Int8Array);
-    this.geometry.attributes.position.needsUpdate = true;
+    const position = fresh(this.geometry.attributes.position, Float32Array);
+    const normal = fresh(this.geometry.attributes.normal, Int8Array);
     const { position: corner, normal: facing } = this.shape.attributes;
     const at = new THREE.Vector3(), turn = new THREE.Quaternion(), point = new THREE.Vector3();
     for (let k = 0; k < this.count; k++) {
-      const scale = place(k, at, turn);
+      place(k, at, turn);
       for (let v = 0; v < this.size; v++) {
         const to = k * this.size + v;
-        point.fromBufferAttribute(corner, v).multiplyScalar(scale).applyQuaternion(turn).add(at);
+        point.fromBufferAttribute(corner, v).applyQuaternion(turn).add(at);
         point.toArray(position, 3 * to);
         point.fromBufferAttribute(facing, v).applyQuaternion(turn).multiplyScalar(127).toArray(normal, 4 * to);
       }

@@ -54,13 +54,17 @@ export function createScene(canvas) {
   const fine = new Fine(material), coarse = createCoarse(uniforms), arcs = new THREE.Group();
   scene.add(fine.group, coarse.group, arcs);
 
-  let shown = conformation(-1), focus = { centre: [0, 0, 0], radius: 0 }; // the place that was gone to
+  let frame = -1, shown = conformation(frame), focus = { centre: [0, 0, 0], radius: 0 }; // the place that was gone to
   const ball = boundingBall(shown.drawn);
 
   function moveBodies() {
-    shown = conformation(state.frame);
+    if (state.frame !== frame) shown = conformation(frame = state.frame);
     const hidden = hiddenStretches();
-    const isHidden = (first, last) => hidden.some(([a, b]) => first >= a && last <= b + 1);
+    // A loop, since this is asked of every piece, and lists taken apart would be garbage.
+    const isHidden = (first, last) => {
+      for (const part of hidden) if (first >= part[0] && last <= part[1] + 1) return true;
+      return false;
+    };
     fine.move(shown, isHidden, state.frame < 0 ? focus : { ...focus, radius: 0 });
     coarse.move(shown, isHidden);
     drawArcs();
@@ -83,7 +87,9 @@ export function createScene(canvas) {
       const pieces = 20, arc = new Tube(pieces + 1, 4, Math.min(Math.max(ball.radius / 260, 3), 14));
       arc.move(arcPoints(place((a + b) / 2), place((c + d) / 2), ball.centre, pieces));
       arc.paint(() => colour);
-      arcs.add(new THREE.Mesh(arc.geometry, onTop));
+      const mesh = new THREE.Mesh(arc.geometry, onTop);
+      mesh.frustumCulled = false;
+      arcs.add(mesh);
     }
   }
 
