@@ -119,6 +119,18 @@ def test_planted_splitting(particle):
     assert found[0] == pytest.approx(3.0, abs=1e-2) and found[1] == pytest.approx(0.0, abs=1e-2)
 
 
+def test_a_moved_chain_is_told_by_its_own_rmsd(particle):
+    """The octamer follows one of eight chains by less than half of its way (a shift by the eighth that it weighs, and a
+    turn); squares of all chains, weighed by their atoms, are that of the octamer."""
+    position = particle.solute.position.astype(float)
+    position[particle.universe.atoms.segids == "E000"] += [0.0, 2.0, 0.0]
+    analysis = NucleosomeAnalysis(universe_of(particle.solute, [position])).run()
+    rmsd, of_chains = analysis.results.rmsd[0, 0], analysis.results.chain_rmsd[0]
+    atoms = np.array([len(chain.core) for _, chain in analysis.chains])
+    assert of_chains.argmax() == 4 and 1.0 < of_chains[4] < 2.0
+    assert rmsd**2 * atoms.sum() == pytest.approx((of_chains**2 * atoms).sum(), rel=1e-5)
+
+
 def test_helices_are_those_of_the_crystal_and_one_is_planted(particle):
     """Helices of the folds of 1KX5 as Luger et al. 1997 (doi:10.1038/38444) give them for H3 and H4, to three residues
     at either end, where programs differ; a tail on the atoms of the long helix of H3 is a helix."""
