@@ -135,7 +135,7 @@ def test_report_shows_the_tables(tables, tmp_path):
     shutil.copytree(tables, tmp_path / "analysis")
     page = analysis_section(tmp_path)
     for text in ("<h3>DNA</h3>", "<h3>Nucleosomes</h3>", "<h3>Fibre</h3>", f"<b>{FRAMES}</b> frames of run.dcd",
-                 "major refined groove", "RMSD of the folds"):
+                 "major refined groove", "RMSD of the folds", "Folds of histones (16)"):
         assert text in page
     assert "base pairs detached" not in page and "gone on" not in page  # nothing detaches
     (tmp_path / "md").mkdir()
