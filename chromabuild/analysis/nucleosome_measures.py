@@ -177,16 +177,25 @@ class ChainStructure:
 
     def __init__(self, chains: list[HistoneChain], names: np.ndarray, residue_names: np.ndarray) -> None:
         """``names`` of all atoms and ``residue_names`` of all residues of the universe."""
-        self._chains = [(chain, backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues)),
-                         residue_names[chain.residues].astype(str) == "PRO") for chain in chains]
+        rows = [backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues))
+                for chain in chains]
+        self._chains = [(chain, own) for chain, own in zip(chains, rows, strict=True) if own is not None]
+        length = [len(chain.residues) for chain in chains]
+        self._known = np.repeat([own is not None for own in rows], length)
+        whose = np.repeat(np.arange(len(chains)), length)
+        proline = np.concatenate([residue_names[chain.residues].astype(str) == "PRO" for chain in chains])
+        self._whose, self._proline = whose[self._known], proline[self._known]
 
     def __call__(self, heavy: dict[int, np.ndarray]) -> np.ndarray:
         """(c,) kind of each residue of the chains in a row; -1 in a chain whose backbone is not all there.
 
         ``heavy``: atoms but hydrogens by ``id`` of the chain, angstrom.
         """
-        return np.concatenate([np.full(len(proline), -1) if rows is None else
-                               assigned(heavy[id(chain)][rows], proline) for chain, rows, proline in self._chains])
+        found = np.full(len(self._known), -1)
+        if self._chains:
+            backbone = np.concatenate([heavy[id(chain)][rows] for chain, rows in self._chains])
+            found[self._known] = assigned(backbone, self._proline, self._whose)
+        return found
 
 
 def residues_near(chain: HistoneChain, heavy: np.ndarray, dna: cKDTree) -> np.ndarray:

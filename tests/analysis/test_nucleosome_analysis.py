@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from MDAnalysis.analysis import dssp
 from MDAnalysis.lib.mdamath import triclinic_vectors
 from scipy.spatial.transform import Rotation
 from support.placed_nucleosomes import place_nucleosomes
@@ -10,6 +11,7 @@ from support.universes import built_dna, universe_of
 from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.nucleosome_measures import BRIDGE
+from chromabuild.analysis.secondary_structure import assigned, backbone_rows
 from chromabuild.analysis.tables import TURN, nucleosome_tables
 from chromabuild.analysis.whole_nucleosomes import DYAD, WholeNucleosomes
 from chromabuild.base.errors import BadInputError
@@ -152,6 +154,21 @@ def test_helices_are_those_of_the_crystal_and_one_is_planted(particle):
     (mean,) = [row[5] for row in tables["nucleosome_tails"].rows
                if row[1] == "A000" and row[3] == "residues in helices"]
     assert 8 <= mean <= 9.5
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.5])
+def test_helices_and_strands_of_all_chains_at_once_are_those_of_mdanalysis(particle, noise):
+    """Its DSSP takes one chain at a time; noise makes strands of some loops and breaks helices."""
+    random, names = np.random.default_rng(3), particle.universe.atoms.names
+    places, prolines, whose, expected = [], [], [], []
+    for k, (_, chain) in enumerate(NucleosomeAnalysis(particle.universe).chains):
+        rows = backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues))
+        place = particle.solute.position[chain.heavy][rows].astype(float)
+        places.append(place + random.normal(0, noise, place.shape))
+        prolines.append(particle.universe.residues.resnames[chain.residues] == "PRO")
+        whose.append(np.full(len(place), k))
+        expected.append(np.argmax(dssp.assign(places[-1], donor_mask=~prolines[-1]), axis=1))
+    assert np.array_equal(assigned(*map(np.concatenate, (places, prolines, whose))), np.concatenate(expected))
 
 
 def test_an_h4_tail_at_the_acidic_patch_is_counted(particle):
