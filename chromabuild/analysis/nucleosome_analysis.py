@@ -110,7 +110,7 @@ class NucleosomeAnalysis(FrameAnalysis):
                 continue
             pairs, helix = whole.nucleotides.duplexes[nucleosome.duplex], helices[nucleosome.duplex]
             seen = (helix.origin - core.origin) @ core.frame
-            wrapped = wrapping(seen, core.frame.T @ helix.frame, sites, pairs.closed)
+            wrapped = wrapping(seen, helix.frame[:, :, 0] @ core.frame, sites, pairs.closed)
             found["detached"].append(wrapped.detached)
             found["unwrapped"].append(wrapped.unwrapped)
             found["slid"].append(wrapped.slid)
