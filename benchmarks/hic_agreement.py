@@ -7,6 +7,8 @@ or blocks of 8 kb by 8 kb, whose inner pixels have no neighbour that is known. P
 out). Beside the ensemble: distance alone, visibilities and distance, the averages of neighbouring pixels that the
 energies are fitted to, and what the true map would score against counts as few as these.
 
+With --crowding neighbours the same tables have names of their own.
+
 --table writes the energies of a fit to all pixels, or, with --without K, of the fit that lacks part K;
 benchmarks/hic_folds.py compares folds with them.
 """
@@ -81,7 +83,8 @@ def score_left_out(
     count, everything = counts.count, np.ones_like(counts.count, bool)
     visible, _ = visibilities(count, everything)
     agreement = benchmark.table(
-        "agreement", "Correlation with the Hi-C map at pixels that were left out, means at each distance divided out",
+        _name("agreement", given.crowding),
+        "Correlation with the Hi-C map at pixels that were left out, means at each distance divided out",
         left_out="", prediction="", pairs="", **dict.fromkeys(MEASURES, ".2f"))
     ranges = {"all": everything, f"up to {NEAR * counts.size // 1000} kb": separation(len(count)) <= NEAR}
     for kind in given.kinds:
@@ -98,6 +101,8 @@ def score_left_out(
         most = ceilings(count, visible, scored, 50, given.seed)
         agreement.row("-", "the true map (ceiling)", pairs, *(most[name] for name in MEASURES))
 
+def _name(table: str, crowding: str) -> str:
+    return table if crowding == "sphere" else f"{table}_{crowding}"
 
 
 def main() -> None:
@@ -132,12 +137,13 @@ def main() -> None:
     pair, target, energy = fit_map(polymer, counts, given.seed, known)
     samples = ensemble(polymer.with_energies(pair, energy), given.samples, given.seed)
     made, free = contact_frequencies(samples), contact_frequencies(ensemble(polymer, given.samples, given.seed))
-    slopes = benchmark.table("slope", "Exponent of contacts against distance, 4 to 20 kb", map="", exponent=".2f")
+    slopes = benchmark.table(_name("slope", given.crowding), "Exponent of contacts against distance, 4 to 20 kb",
+                             map="", exponent=".2f")
     slopes.row("Hi-C counts", slope(count, 2, 10))
     slopes.row("Hi-C counts, balanced", slope(count / np.outer(visible, visible), 2, 10))
     slopes.row("polymer without contact energies", slope(free, 2, 10))
     slopes.row("ensemble", slope(made, 2, 10))
-    loops = benchmark.table("loops", "Frequency of the restrained loops", loop="", **{
+    loops = benchmark.table(_name("loops", given.crowding), "Frequency of the restrained loops", loop="", **{
         "target of the map": ".3f", "ensemble": ".3f", "polymer without energies": ".3f", "seen over expected": ".2f",
         "energy, kBT": ".2f"})
     ratio = regularised_ratios(count, known)

@@ -76,10 +76,15 @@ def map_of(fibre: Fibre, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.
 
     `bp` (n,) is the base pair of each particle, `snapshots` hold positions (n, 3), nm.
     """
-    resolution = max(FINEST_MAP, 10 * -(-len(fibre.sequence) // (10 * MOST_BINS)))
-    offset = fibre.start % resolution
-    bins = -(-(offset + len(fibre.sequence)) // resolution)
-    place = (bp + fibre.turn) % len(fibre.sequence) if fibre.turn else bp
+    return map_along(len(fibre.sequence), fibre.start, fibre.turn, bp, snapshots)
+
+
+def map_along(length: int, start: int, turn: int, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.int64], int]:
+    """As `map_of`, of `length` base pairs from `start` on; those of a circle are counted `turn` after that."""
+    resolution = max(FINEST_MAP, 10 * -(-length // (10 * MOST_BINS)))
+    offset = start % resolution
+    bins = -(-(offset + length) // resolution)
+    place = (bp + turn) % length if turn else bp
     return contact_map(place + offset, snapshots, bins, resolution), resolution
 
 

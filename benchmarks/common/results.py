@@ -101,11 +101,14 @@ class Result:
     source: str = "measured"
 
     def write(self, machine_slug: str, folder: Path = RESULTS) -> Path:
-        """Write the file; tables of a run of the same day on the same machine that this one does not have stay."""
+        """Write the file; tables of a run of the same day on the same machine that this one does not have stay, with
+        settings and versions of programs."""
         path = folder / self.benchmark / f"{self.date}-{machine_slug}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
-            self.tables = Result.read(path).tables | self.tables
+            before = Result.read(path)
+            self.tables = before.tables | self.tables
+            self.settings, self.versions = before.settings | self.settings, before.versions | self.versions
         path.write_text(json.dumps({"schema": SCHEMA, **asdict(self)}, indent=1, ensure_ascii=False) + "\n")
         return path
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
+from chromabuild.analysis.base_pair_map import base_pair_bin, base_pair_contacts
 from chromabuild.analysis.contact_statistics import by_distance, rebinned
 from chromabuild.analysis.convergence import Convergence, convergence
 from chromabuild.analysis.fold_clusters import Clusters, cluster_folds, differences, places
@@ -24,10 +25,6 @@ from mesoscale.restraints import KEPT, ContactEntry
 from mesoscale.scaffold import Scaffold, box_volume
 
 Array = NDArray[np.float64]
-BASE_PAIR_CONTACT = 5.0
-"""nm between the axes of two base pairs that count as a contact: two duplexes that touch are 2 nm apart."""
-FINEST_BINS = 10_000
-"""Bins that a map of base pairs may have; of a longer locus each bin is 2, 5, 10, ... base pairs."""
 FEWEST_BINS = 5
 """Whole bins that a locus needs for a comparison."""
 USUAL_BIN = 2000
@@ -48,7 +45,7 @@ class Fold:
     core_pairs: NDArray[np.int64]
     """(c, 2) places of the dyads, on the chromosome, of cores within 25 nm of each other."""
     base_pairs: csr_matrix
-    """(b, b) pairs of base pairs within BASE_PAIR_CONTACT, upper triangle, in bins of ``base_pair_bin``."""
+    """(b, b) pairs of base pairs within 5 nm, upper triangle, in bins of ``base_pair_bin``."""
     path: Array
     """(p, 3) nm, places along the DNA that are the same for all folds."""
     sites: NDArray[np.float32]
@@ -187,7 +184,7 @@ class Ensemble:
         return (total + np.triu(total, 1).T) / len(self.folds), edges
 
     def base_pair_map(self) -> tuple[csr_matrix, int]:
-        """Mean pairs of base pairs within BASE_PAIR_CONTACT of each other in bins of ``base_pair_bin``, upper triangle,
+        """Mean pairs of base pairs within 5 nm of each other in bins of ``base_pair_bin``, upper triangle,
         and where the first bin begins."""
         total = self.folds[0].base_pairs.copy()
         for fold in self.folds[1:]:
@@ -240,11 +237,6 @@ def measured_fold(scaffold: Scaffold, name: str) -> Fold:
     position, conformations = scaffold.position, sampled_conformations(scaffold)
     pairs = cKDTree(cores).query_pairs(CONTACT_DISTANCE, output_type="ndarray") if len(cores) else np.zeros((0, 2), int)
     dyads = position[scaffold.dyad]
-    size = base_pair_bin(len(origin))
-    first = int(position.min()) // size
-    near = (position[cKDTree(origin).query_pairs(BASE_PAIR_CONTACT, output_type="ndarray")] // size - first).T
-    bins = int(position.max()) // size - first + 1
-    base_pairs = csr_matrix((np.ones(near.shape[1]), (near.min(axis=0), near.max(axis=0))), (bins, bins))
     names = {"radius_of_gyration": "radius_of_gyration_nm", "end_to_end": "end_to_end_nm",
              "sedimentation_coefficient": "sedimentation_coefficient_svedberg",
              "packing_ratio": "nucleosomes_per_11_nm", "contacts": "core_contacts"}
@@ -255,7 +247,8 @@ def measured_fold(scaffold: Scaffold, name: str) -> Fold:
         measures["territory_nm3"] = 0.0
     measures["box_volume_nm3"] = box_volume(origin[::_HULL_STEP])
     return Fold(name, scaffold.provenance.get("seed"), conformations,
-                (scaffold.contact_map / conformations).astype(np.float32), dyads[pairs].reshape(-1, 2), base_pairs,
+                (scaffold.contact_map / conformations).astype(np.float32), dyads[pairs].reshape(-1, 2),
+                base_pair_contacts(origin, position),
                 origin[places(len(origin))], contact_sites(scaffold), list(scaffold.contacts), dyads, measures)
 
 
@@ -307,19 +300,6 @@ def whole_bins(start: int, length: int, size: int) -> NDArray[np.int64]:
                             f"{FEWEST_BINS} that are needed: choose smaller bins ({finest} bp at least) or a longer "
                             "locus")
     return size * np.arange(first, last + 1)
-
-
-def base_pair_bin(length: int) -> int:
-    """Base pairs a bin of the finest map of a locus.
-
-    >>> base_pair_bin(9000), base_pair_bin(83000)
-    (1, 10)
-    """
-    size = 1
-    for size in (factor * 10**power for power in range(9) for factor in (1, 2, 5)):
-        if length <= FINEST_BINS * size:
-            break
-    return size
 
 
 def comparison_bin(length: int) -> int:

@@ -223,13 +223,17 @@ def protein_chains(universe: "MDAnalysis.Universe") -> Iterator[ProteinChain]:
     new = (np.diff(segment) != 0) | (np.diff(number) <= 0)
     elements_hydrogen = np.char.startswith(np.char.lstrip(atoms.names.astype(str), "0123456789"), "H")
     in_protein = np.flatnonzero(np.isin(atoms.resindices, protein) & ~elements_hydrogen)
-    owner = atoms.resindices[in_protein]
-    for rows in np.split(protein, np.flatnonzero(new) + 1):
-        place = np.full(len(residues), -1)
-        place[rows] = np.arange(len(rows))
-        heavy = in_protein[place[owner] >= 0]
-        yield ProteinChain("".join(letters[rows]), str(residues.segids[rows[0]]), rows, alpha_of[rows], heavy,
-                           place[atoms.resindices[heavy]])
+    starts = np.concatenate([[0], np.flatnonzero(new) + 1, [len(protein)]])
+    place = np.full(len(residues), -1)
+    place[protein] = np.arange(len(protein))
+    row = place[atoms.resindices[in_protein]]
+    chain = np.searchsorted(starts, row, side="right") - 1
+    order = np.argsort(chain, kind="stable")  # one pass over all atoms, however many chains there are
+    ends = np.searchsorted(chain[order], np.arange(len(starts)))
+    for k, (first, last) in enumerate(zip(starts[:-1], starts[1:], strict=True)):
+        rows, own = protein[first:last], order[ends[k]:ends[k + 1]]
+        yield ProteinChain("".join(letters[rows]), str(residues.segids[rows[0]]), rows, alpha_of[rows],
+                           in_protein[own], row[own] - first)
 
 
 def _histones(universe: "MDAnalysis.Universe") -> Iterator[HistoneChain]:

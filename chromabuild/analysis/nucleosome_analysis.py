@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 from chromabuild.analysis.arm_measures import REACH, detached_arms, linker_histone_pose, residues_at
 from chromabuild.analysis.frame_analysis import FrameAnalysis
 from chromabuild.analysis.helix_shape import helix_axes, local_bends
-from chromabuild.analysis.histones import HistoneChain
+from chromabuild.analysis.histones import HistoneChain, reference_fold
 from chromabuild.analysis.nucleosome_measures import (
     BRIDGE,
     CATIONS,
@@ -37,7 +37,8 @@ class NucleosomeAnalysis(FrameAnalysis):
     Nucleosomes are found in the frame that the universe shows when the analysis is made. Results with f frames, m
     nucleosomes, t tails (all nucleosomes, in the order of ``tails``) and c residues of histones (``chains`` in a row):
 
-    - ``rmsd`` (f, m): folds from 1KX5, angstrom; ``dimer`` (f, m, 2): ``dimer_shifts``, angstrom;
+    - ``rmsd`` (f, m) and ``chain_rmsd`` (f, h): folds of the octamers, and of each of their h chains (``chains``) in
+      its octamer, from 1KX5, angstrom; ``dimer`` (f, m, 2): ``dimer_shifts``, angstrom;
     - ``unwrapped`` (f, m, 2): base pairs detached at both ends; ``detached`` (f, m, 147): by site;
     - ``slid`` (f, m): base pairs; ``turned`` (f, m): degree; ``hinge`` (f, m, 3): degree, about y the gaping;
     - ``wrapped`` (f, m, 2): mean twist of the steps of the 147 sites, and their mean bend over a turn, degree;
@@ -60,10 +61,10 @@ class NucleosomeAnalysis(FrameAnalysis):
     """
 
     MEASURES: ClassVar[dict[str, type]] = {
-        "rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool, "slid": np.float32,
-        "turned": np.float32, "hinge": np.float32, "wrapped": np.float32, "patch": np.int32, "phosphate": bool,
-        "arm": np.float32, "linker_histone": np.float32, "pose": np.float32, "tail": np.float32, "contact": bool,
-        "structure": np.int8, "alpha": np.float32}
+        "rmsd": np.float32, "chain_rmsd": np.float32, "dimer": np.float32, "unwrapped": np.int32, "detached": bool,
+        "slid": np.float32, "turned": np.float32, "hinge": np.float32, "wrapped": np.float32, "patch": np.int32,
+        "phosphate": bool, "arm": np.float32, "linker_histone": np.float32, "pose": np.float32, "tail": np.float32,
+        "contact": bool, "structure": np.int8, "alpha": np.float32}
 
     def __init__(self, universe: "MDAnalysis.Universe", whole: WholeNucleosomes | None = None,
                  verbose: bool = False) -> None:
@@ -73,6 +74,8 @@ class NucleosomeAnalysis(FrameAnalysis):
         self.chains = [(k, chain) for k, nucleosome in enumerate(self.nucleosomes)
                        for _, chain in nucleosome.octamer.present]
         """Number of the nucleosome, and the chain."""
+        self._crystal = [reference_fold().alpha[place][chain.crystal[chain.core] - 1]
+                         for nucleosome in self.nucleosomes for place, chain in nucleosome.octamer.present]
         self.tails = [(k, tail) for k, nucleosome in enumerate(self.nucleosomes)
                       for tail in tails_of(nucleosome.octamer)]
         self._charges = _Charges(self.chains, universe.atoms.names)
@@ -107,7 +110,7 @@ class NucleosomeAnalysis(FrameAnalysis):
                 continue
             pairs, helix = whole.nucleotides.duplexes[nucleosome.duplex], helices[nucleosome.duplex]
             seen = (helix.origin - core.origin) @ core.frame
-            wrapped = wrapping(seen, core.frame.T @ helix.frame, sites, pairs.closed)
+            wrapped = wrapping(seen, helix.frame[:, :, 0] @ core.frame, sites, pairs.closed)
             found["detached"].append(wrapped.detached)
             found["unwrapped"].append(wrapped.unwrapped)
             found["slid"].append(wrapped.slid)
@@ -126,9 +129,11 @@ class NucleosomeAnalysis(FrameAnalysis):
         found["patch"] = self._charges.at_patches(chains.heavy, len(self.nucleosomes))
         for _, tail in self.tails:
             found["tail"].append(tail_shape(tail, chains.alpha[id(tail.chain)], chains.heavy[id(tail.chain)]))
-        for k, chain in self.chains:
+        for (k, chain), crystal in zip(self.chains, self._crystal, strict=True):
             found["contact"].append(residues_near(chain, chains.heavy[id(chain)], dna_tree))
-            found["alpha"].append((chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame)
+            alpha = (chains.alpha[id(chain)] - cores[k].origin) @ cores[k].frame
+            found["alpha"].append(alpha)
+            found["chain_rmsd"].append(np.sqrt(((alpha[chain.core] - crystal) ** 2).sum(axis=1).mean()))
         joined = {measure: np.concatenate(found[measure]) for measure in ("contact", "alpha")}
         joined["structure"] = self._structure(chains.heavy)
         return {measure: joined.get(measure, found[measure]) for measure in self.MEASURES}

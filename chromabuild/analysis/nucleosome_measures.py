@@ -18,6 +18,8 @@ from chromabuild.molecule.histone_tails import TAILS
 DETACHED = 7.0
 """A base pair farther from the path of 1KX5 is detached, angstrom: four times the 1.8 angstrom (rms) by which that
 path itself departs from a smooth superhelix, and a quarter of the gap between its two turns."""
+AROUND = 150.0
+"""Angstrom from the middle of a core within which its own DNA is looked for."""
 CENTRAL = 30
 """Sites on either side of the dyad that tell how far DNA has slid: inner turn, which stays wrapped longest."""
 CONTACT = 4.5
@@ -48,8 +50,9 @@ class Wrapping:
     """Degree by which base pairs are turned about the path, against 1KX5."""
 
 
-def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: bool = False) -> Wrapping:
-    """Wrapping of DNA whose base pairs stand at (n, 3), (n, 3, 3) as seen from the core.
+def wrapping(origin: np.ndarray, across: np.ndarray, sites: np.ndarray, closed: bool = False) -> Wrapping:
+    """Wrapping of DNA whose base pairs stand at ``origin`` (n, 3), with their x axes along ``across`` (n, 3), as seen
+    from the core.
 
     ``sites`` (147,) are the base pairs that were at the sites of the path at first, -1 where there is none.
     """
@@ -61,8 +64,7 @@ def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: b
     inner = detached[there]
     ends = (int(np.cumprod(inner).sum()), int(np.cumprod(inner[::-1]).sum()))
     central = there[np.abs(there - DYAD) <= CENTRAL]
-    near = cKDTree(origin)
-    _, nearest = near.query(fold.path[central])
+    nearest = _nearest_pairs(origin, fold.path[central])
     n = len(origin)
     before, after = (nearest - 1) % n, (nearest + 1) % n
     if not closed:
@@ -73,11 +75,22 @@ def wrapping(origin: np.ndarray, frame: np.ndarray, sites: np.ndarray, closed: b
     moved = nearest - sites[central]
     if closed:
         moved = (moved + n // 2) % n - n // 2
-    x, site = frame[nearest][:, :, 0], fold.frame[central]
+    x, site = across[nearest], fold.frame[central]
     angle = np.arctan2(np.sum(x * site[:, :, 1], axis=1), np.sum(x * site[:, :, 0], axis=1))
     angle += fraction * np.radians(_TWIST)
     turned = np.degrees(np.arctan2(np.sin(angle).sum(), np.cos(angle).sum()))
     return Wrapping(detached, ends, float(np.mean(moved + fraction)) if len(central) else float("nan"), float(turned))
+
+
+def _nearest_pairs(origin: np.ndarray, path: np.ndarray) -> np.ndarray:
+    """(k,) which of base pairs (n, 3) is nearest to each place (k, 3) of a path about 0: of those around the core, and
+    of all where these do not tell."""
+    near = np.flatnonzero((origin**2).sum(axis=1) < AROUND**2)
+    if len(near):
+        apart, nearest = cKDTree(origin[near]).query(path)
+        if (apart + np.linalg.norm(path, axis=1) < AROUND).all():  # what is left out is farther from each place
+            return near[nearest]
+    return cKDTree(origin).query(path)[1]
 
 
 def distance_from_path(points: np.ndarray, path: np.ndarray) -> np.ndarray:
@@ -177,16 +190,25 @@ class ChainStructure:
 
     def __init__(self, chains: list[HistoneChain], names: np.ndarray, residue_names: np.ndarray) -> None:
         """``names`` of all atoms and ``residue_names`` of all residues of the universe."""
-        self._chains = [(chain, backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues)),
-                         residue_names[chain.residues].astype(str) == "PRO") for chain in chains]
+        rows = [backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues))
+                for chain in chains]
+        self._chains = [(chain, own) for chain, own in zip(chains, rows, strict=True) if own is not None]
+        length = [len(chain.residues) for chain in chains]
+        self._known = np.repeat([own is not None for own in rows], length)
+        whose = np.repeat(np.arange(len(chains)), length)
+        proline = np.concatenate([residue_names[chain.residues].astype(str) == "PRO" for chain in chains])
+        self._whose, self._proline = whose[self._known], proline[self._known]
 
     def __call__(self, heavy: dict[int, np.ndarray]) -> np.ndarray:
         """(c,) kind of each residue of the chains in a row; -1 in a chain whose backbone is not all there.
 
         ``heavy``: atoms but hydrogens by ``id`` of the chain, angstrom.
         """
-        return np.concatenate([np.full(len(proline), -1) if rows is None else
-                               assigned(heavy[id(chain)][rows], proline) for chain, rows, proline in self._chains])
+        found = np.full(len(self._known), -1)
+        if self._chains:
+            backbone = np.concatenate([heavy[id(chain)][rows] for chain, rows in self._chains])
+            found[self._known] = assigned(backbone, self._proline, self._whose)
+        return found
 
 
 def residues_near(chain: HistoneChain, heavy: np.ndarray, dna: cKDTree) -> np.ndarray:

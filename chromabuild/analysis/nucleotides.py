@@ -198,11 +198,17 @@ def _following(atoms: np.ndarray, position: np.ndarray, box: np.ndarray | None) 
 
 
 def close_pairs(one: np.ndarray, other: np.ndarray, cutoff: float, box: np.ndarray | None) -> np.ndarray:
-    """(k, 2) rows of two sets of places within ``cutoff`` of each other, in any cell of MDAnalysis.
+    """(k, 2) rows of two sets of places within ``cutoff`` of each other, in any cell of MDAnalysis."""
+    return capped_pairs(one, other, cutoff, box)[0]
+
+
+def capped_pairs(one: np.ndarray, other: np.ndarray, cutoff: float, box: np.ndarray | None
+                 ) -> tuple[np.ndarray, np.ndarray]:
+    """``close_pairs`` and their distances (k,).
 
     By trees: a grid of cells as small as bonds would fill the memory along DNA of a thousand base pairs.
     """
     from MDAnalysis.lib.distances import capped_distance
 
     return capped_distance(one.astype(np.float32), other.astype(np.float32), cutoff, method="pkdtree",
-                           box=np.asarray(box, np.float32) if has_box(box) else None, return_distances=False)
+                           box=np.asarray(box, np.float32) if has_box(box) else None)

@@ -8,7 +8,7 @@ from chromabuild.base.checked_json import agrees, checked_text
 from chromabuild.base.files import atomic_path, file_hash
 
 FOLDER, FILE_NAME = "analysis", "analysis.json"
-FORMAT, VERSION = "chromabuild-analysis", 3
+FORMAT, VERSION = "chromabuild-analysis", 4
 
 
 def read_record(folder: Path) -> dict[str, dict]:

@@ -139,8 +139,8 @@ def dna_tables(analysis: DnaAnalysis, time: np.ndarray) -> tuple[dict[str, Table
 
 
 def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:
-    """``nucleosome_series``, ``nucleosome_averages``, ``nucleosome_sites``, ``nucleosome_residues`` and
-    ``nucleosome_tails``; and the frame from which they count."""
+    """``nucleosome_series``, ``nucleosome_averages``, ``nucleosome_sites``, ``nucleosome_chains``,
+    ``nucleosome_residues`` and ``nucleosome_tails``; and the frame from which they count."""
     found = analysis.results
     kinds = {
         "rmsd of the folds": ("angstrom", found.rmsd), "detached at the entry": ("bp", found.unwrapped[..., 0]),
@@ -183,13 +183,19 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
     touching = found.contact[rest].mean(axis=0)
     known = found.structure[0] >= 0
     helix, strand = (np.where(known, (found.structure[rest] == kind).mean(axis=0), np.nan) for kind in (HELIX, STRAND))
-    first_row, row = {}, 0
+    first_row, row, shaken = {}, 0, []
     for nucleosome, chain in analysis.chains:
         first_row[id(chain)] = row
+        own = row + chain.core
+        shaken.append(np.sqrt(((found.alpha[:, own] - alpha[:, own].mean(axis=0)) ** 2).sum(axis=2).mean(axis=1)))
         for number in chain.number:
             residues.rows.append((nucleosome + 1, chain.label, chain.name, int(number), moved[row], touching[row],
                                   helix[row], strand[row]))
             row += 1
+    chains = Table(("nucleosome", "chain", "histone", *AVERAGES))
+    labels = [(nucleosome + 1, chain.label, chain.name) for nucleosome, chain in analysis.chains]
+    _add(chains, labels, "rmsd of the folds", "angstrom", found.chain_rmsd, first)
+    _add(chains, labels, "fluctuation of the folds", "angstrom", np.stack(shaken, axis=1), first)
     tails = Table(("nucleosome", "chain", "tail", *AVERAGES))
     labels = [(nucleosome + 1, tail.chain.label, tail.name) for nucleosome, tail in analysis.tails]
     for k, quantity in enumerate(("end to end", "radius of gyration") if labels else ()):
@@ -199,7 +205,7 @@ def nucleosome_tables(analysis: NucleosomeAnalysis, time: np.ndarray) -> tuple[d
         counts = [np.where(known[row[0]], (found.structure[:, row] == kind).sum(axis=1), np.nan) for row in rows]
         _add(tails, labels, quantity, "count", np.stack(counts, axis=1), first)
     return {"nucleosome_series": series, "nucleosome_averages": means, "nucleosome_sites": sites,
-            "nucleosome_residues": residues, "nucleosome_tails": tails}, first
+            "nucleosome_chains": chains, "nucleosome_residues": residues, "nucleosome_tails": tails}, first
 
 
 def fibre_tables(analysis: FibreAnalysis, time: np.ndarray) -> tuple[dict[str, Table], int]:

@@ -11,6 +11,7 @@ from chromabuild.analysis.linker_histones import find_linker_histones
 from chromabuild.analysis.nucleotides import (
     PLACE,
     Nucleotides,
+    capped_pairs,
     find_nucleotides,
     has_box,
     helix_of,
@@ -28,6 +29,8 @@ _NEAR = 12.0
 """Angstrom from the path's dyad within which the first frame must show a base pair."""
 _AT_DYAD = 25.0
 """Angstrom from the dyad's base pair to the nearest C-alpha atom of a linker histone; 11 in PDB 4QLC."""
+_BESIDE = 20.0
+"""Angstrom within which histones have DNA; of those that do not, the nearest base is looked for everywhere."""
 _JOINS = ((0, -1), (1, 0), (4, 0), (5, 4), (3, 1), (2, 3), (7, 5), (6, 7))
 """Places of an octamer in the order in which they are put together: chain, and the one that it is put beside."""
 
@@ -86,13 +89,18 @@ class WholeNucleosomes:
                                 "nucleosomes and fibres, or give a structure with histones")
         position, box = universe.atoms.positions.astype(float), universe.dimensions
         self._place = self.nucleotides.positions(position, box)
-        self._joins: list[_Join] = []
-        for octamer in octamers:
-            self._joins += self._joined(octamer, position, box, len(self._joins))
         linker_histones = find_linker_histones(universe)
-        for chain in linker_histones:
-            mine, other = _nearest(position[chain.alpha], self._place[:, PLACE["N1"]], box)
-            self._joins.append(_Join(chain, mine, ("dna", other, 0)))
+        # Folds only: a tail may touch what belongs to a periodic image.
+        firsts = [octamer.chains[0] for octamer in octamers]
+        beside = _nearest_bases([position[chain.alpha[chain.core]] for chain in firsts]
+                                + [position[chain.alpha] for chain in linker_histones],
+                                self._place[:, PLACE["N1"]], box)
+        self._joins: list[_Join] = []
+        for octamer, (mine, base) in zip(octamers, beside, strict=False):
+            held = _Join(octamer.chains[0], int(octamer.chains[0].core[mine]), ("dna", base, 0))
+            self._joins += self._joined(octamer, held, position, box, len(self._joins))
+        for chain, (mine, base) in zip(linker_histones, beside[len(octamers):], strict=True):
+            self._joins.append(_Join(chain, mine, ("dna", base, 0)))
         chains = self.chains(position, self._place, box)
         origin, frame = self.nucleotides.base_frames(self._place)
         helices = [helix_of(pairs, origin, frame) for pairs in self.nucleotides.duplexes]
@@ -121,24 +129,19 @@ class WholeNucleosomes:
         return Chains({id(join.chain): alpha for join, alpha in zip(self._joins, alphas, strict=True)},
                       {id(join.chain): heavy for join, heavy in zip(self._joins, heavies, strict=True)})
 
-    def _joined(self, octamer: Octamer, position: np.ndarray, box: np.ndarray | None, begun: int) -> list[_Join]:
-        """How an octamer is put together, from what stands next to what in the first frame."""
-        joins: list[_Join] = []
-        number: dict[int, int] = {}
-        for place, beside in _JOINS:
+    @staticmethod
+    def _joined(octamer: Octamer, held: _Join, position: np.ndarray, box: np.ndarray | None, begun: int
+                ) -> list[_Join]:
+        """How an octamer is put together, from what stands next to what in the first frame; ``held`` is its first
+        chain."""
+        joins, number = [held], {0: 0}
+        for place, beside in _JOINS[1:]:
             chain = octamer.chains[place]
             if chain is None:
                 continue
-            # Folds only: a tail may touch what belongs to a periodic image.
-            core = chain.core
-            fold = position[chain.alpha[core]]
-            if beside >= 0:
-                partner = octamer.chains[beside]
-                mine, other = _nearest(fold, position[partner.alpha[partner.core]], box)
-                joins.append(_Join(chain, int(core[mine]), ("chain", begun + number[beside], int(partner.core[other]))))
-            else:
-                mine, other = _nearest(fold, self._place[:, PLACE["N1"]], box)
-                joins.append(_Join(chain, int(core[mine]), ("dna", other, 0)))
+            core, partner = chain.core, octamer.chains[beside]
+            mine, other = _nearest(position[chain.alpha[core]], position[partner.alpha[partner.core]], box)
+            joins.append(_Join(chain, int(core[mine]), ("chain", begun + number[beside], int(partner.core[other]))))
             number[place] = len(joins) - 1
         return joins
 
@@ -199,6 +202,18 @@ def with_linker_histones(nucleosomes: list[Nucleosome], linker_histones: list[Hi
         if apart[k] < _AT_DYAD and found[k].linker_histone is None:
             found[k] = replace(found[k], linker_histone=chain)
     return found
+
+
+def _nearest_bases(folds: list[np.ndarray], bases: np.ndarray, box: np.ndarray | None) -> list[tuple[int, int]]:
+    """For each of some folds (k, 3) its point that is nearest to a base (r, 3), and that base."""
+    ends = np.cumsum([0, *map(len, folds)])
+    pairs, apart = capped_pairs(np.concatenate(folds), bases, _BESIDE, box)
+    owner = np.searchsorted(ends, pairs[:, 0], side="right") - 1
+    order = np.lexsort((apart, owner))
+    fold, first = np.unique(owner[order], return_index=True)
+    nearest = dict(zip(fold.tolist(), pairs[order[first]].tolist(), strict=True))
+    return [(nearest[k][0] - int(ends[k]), nearest[k][1]) if k in nearest else _nearest(points, bases, box)
+            for k, points in enumerate(folds)]
 
 
 def _nearest(one: np.ndarray, other: np.ndarray, box: np.ndarray | None) -> tuple[int, int]:

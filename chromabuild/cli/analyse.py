@@ -41,9 +41,9 @@ def trajectory(
     frames: Annotated[Path | None, typer.Option(
         "--trajectory", metavar="FILE", show_default=False, help="With --topology: its frames (DCD, XTC, ...).",
     )] = None,
-    measure: Annotated[str, typer.Option(
-        metavar="LIST", help="Of dna, nucleosome, fibre, solvent, structure and map; commas between.",
-    )] = "dna,nucleosome",
+    measure: Annotated[str | None, typer.Option(
+        metavar="LIST", show_default="dna, and nucleosome where there is one",
+        help="Of dna, nucleosome, fibre, solvent, structure and map; commas between.")] = None,
     every: Annotated[int, typer.Option(min=1, metavar="N", help="Read one frame in N.")] = 1,
     nucleosome: Annotated[int | None, typer.Option(
         min=1, metavar="K", show_default="the first one; DNA where there is none",
@@ -80,7 +80,7 @@ def trajectory(
     with make_reporter().stage("Analysis") as progress, quiet():
         source = analysis.file_source(topology, frames) if topology else analysis.phase_source(folder, phase)
         target = output or (Path(FOLDER) if topology else folder / FOLDER)
-        chosen = [name for name in (word.strip() for word in measure.split(",")) if name]
+        chosen = None if measure is None else [name for word in measure.split(",") if (name := word.strip())]
         summary = analysis.analyse(source, target, chosen, every, thread_count(threads), nucleosome, progress)
     show(summary, json, [*summary_lines(summary), *file_lines(map(Path, summary["files"]))])
 

@@ -1,12 +1,16 @@
 """The contact map of a scaffold as files for other programs: contact_map.npz, and contact_map.cool for Hi-C tools."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 
 from chromabuild.base.files import atomic_path
 from chromabuild.base.hdf5_file import written_hdf5
+
+if TYPE_CHECKING:
+    from scipy.sparse import spmatrix
 
 Pixels = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Row, column, not before the row, and count of filled pixels (n,), by ascending row, then column."""
@@ -50,6 +54,13 @@ def upper_pixels(counts: np.ndarray) -> Pixels:
     upper = np.triu(counts)
     one, other = np.nonzero(upper)
     return one, other, upper[one, other]
+
+
+def sorted_pixels(upper: "spmatrix") -> Pixels:
+    """The filled pixels of a sparse map (k, k), upper triangle."""
+    filled = upper.tocoo()
+    order = np.lexsort((filled.col, filled.row))
+    return filled.row[order].astype(np.int64), filled.col[order].astype(np.int64), filled.data[order]
 
 
 def _write_cooler(file: h5py.File, pixels: Pixels, edge: np.ndarray, chromosome: str, first: int,

@@ -99,17 +99,19 @@ def file_source(topology: Path, trajectory: Path | None) -> Source:
                   start + step * np.arange(frames))
 
 
-def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nucleosome"), every: int = 1,
+def analyse(source: Source, folder: Path, measures: Sequence[str] | None = None, every: int = 1,
             threads: int = 1, nucleosome: int | None = None, progress: Progress = silent) -> Summary:
     """Write the tables of some measures into a folder, and sum them up; what is there already stays.
 
-    ``nucleosome``, from 1, is what the measure map is made about: by default the first one, DNA where there is none.
+    ``measures`` None: dna, and nucleosome where there is one. ``nucleosome``, from 1, is what the measure map is made
+    about: by default the first one, DNA where there is none.
 
     Raises BadInputError for an unknown measure, too few frames, DNA or nucleosomes that are missing, and files that
     end early, BusyError while another process writes there.
     """
     from chromabuild.analysis.tables import counted_from
 
+    measures = _usual(source.universe) if measures is None else measures
     unknown = [measure for measure in measures if measure not in MEASURES]
     if unknown or not measures:
         raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
@@ -141,6 +143,12 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] = ("dna", "nuc
             "equilibrated_from_ps": max(entry["from_ps"] for entry in entries.values()),
             "up_to_date": ", ".join(kept) or "none",
             "files": [str(folder / name) for entry in entries.values() for name in entry["files"]]}
+
+
+def _usual(universe: "MDAnalysis.Universe") -> tuple[str, ...]:
+    from chromabuild.analysis.histones import find_octamers
+
+    return ("dna", "nucleosome") if find_octamers(universe) else ("dna",)
 
 
 def _measured(source: Source, measure: str, every: int, threads: int, folder: Path,
@@ -187,19 +195,23 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
         found = _run(NucleosomeAnalysis(source.universe, whole), source, every, threads)
         kept = [name for name in NucleosomeAnalysis.MEASURES if name != "alpha"]
         return *tables.nucleosome_tables(found, time), [_keep_frames(found, kept, time, folder, measure)]
+    from chromabuild.analysis.contact_maps import ContactMaps
     from chromabuild.analysis.fibre_analysis import FibreAnalysis, in_order, nucleosome_bins
     from chromabuild.genome.contact_map import write_nucleosome_map
 
     found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
     made, first = tables.fibre_tables(found, time)
-    kept = _keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)
+    files = [_keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)]
+    source.universe.trajectory[0]
+    maps = ContactMaps(source.universe, whole, 0, source.start, source.turn)
+    files += _run(maps, source, every, threads, first).write(folder, source.chromosome)
     on_first = in_order(whole, 0, source.turn)
-    if len(on_first) < 2:
-        return made, first, [kept]
-    counts = found.contacts(first)[np.ix_(on_first, on_first)]
-    write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start, source.turn), source.chromosome,
-                         folder / "fibre_map.cool")
-    return made, first, [kept, "fibre_map.cool"]
+    if len(on_first) > 1:
+        counts = found.contacts(first)[np.ix_(on_first, on_first)]
+        write_nucleosome_map(counts, nucleosome_bins(whole, 0, source.start, source.turn), source.chromosome,
+                             folder / "fibre_map.cool")
+        files.append("fibre_map.cool")
+    return made, first, files
 
 
 def _keep_frames(analysis: "FrameAnalysis", names: Iterable[str], time: np.ndarray, folder: Path, measure: str) -> str:

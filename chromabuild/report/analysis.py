@@ -61,6 +61,10 @@ def _of(rows: Rows, quantity: str) -> Rows:
     return [row for row in rows if row["quantity"] == quantity]
 
 
+def _average(row: dict[str, str]) -> tuple[float | None, ...]:
+    return tuple(float(row[key]) if row[key] else None for key in ("mean", "block_error", "deviation"))
+
+
 def _drawn(plots: Iterable[tuple[Curves, str, str]]) -> str:
     shown = [drawing for curves, caption, name in plots if any(np.ptp(y) != 0 for _, y in curves.series.values())
              and (drawing := figure(curves, caption, name))]
@@ -102,8 +106,8 @@ def _dna(tables: Path) -> str:
 
 
 def _nucleosomes(tables: Path) -> str:
-    series, means, sites, residues = (_read(tables / f"nucleosome_{name}.csv")
-                                      for name in ("series", "averages", "sites", "residues"))
+    series, means, sites, residues, chains = (_read(tables / f"nucleosome_{name}.csv")
+                                              for name in ("series", "averages", "sites", "residues", "chains"))
     time = np.unique(_numbers(series, "time_ps"))
 
     def curves(column: str, label: str) -> Curves:
@@ -122,9 +126,9 @@ def _nucleosomes(tables: Path) -> str:
         if row["nucleosome"] == "1" and row["histone"] not in fluctuation:
             chain = [one for one in residues if one["nucleosome"] == "1" and one["chain"] == row["chain"]]
             fluctuation[row["histone"]] = (_numbers(chain, "residue"), _numbers(chain, "rmsf_angstrom"))
-    rows = [(int(row["nucleosome"]), row["quantity"], row["unit"], *(float(row[key]) if row[key] else None
-                                                                    for key in ("mean", "block_error", "deviation")))
-            for row in means]
+    rows = [(int(row["nucleosome"]), row["quantity"], row["unit"], *_average(row)) for row in means]
+    by_chain = [(int(row["nucleosome"]), row["chain"], row["histone"], row["quantity"], row["unit"], *_average(row))
+                for row in chains]
     table = html.table(("nucleosome", "quantity", "unit", "mean", "block error", "deviation"), rows,
                        note="For information. Zero of rotational phase, gaping and splitting is PDB 1KX5.")
     return _drawn((
@@ -141,7 +145,10 @@ def _nucleosomes(tables: Path) -> str:
          "their mean, seen from the folds.", "analysis fluctuation"),
         (Curves(held, "base pairs from the dyad", "share of frames"), "Phosphates of the first nucleosome that a "
          "histone's nitrogen holds within 4 Å.", "analysis phosphates"),
-    )) + html.fold(f"Averages of nucleosomes ({len(rows)})", table)
+    )) + html.fold(f"Averages of nucleosomes ({len(rows)})", table) + html.fold(
+        f"Folds of histones ({len(by_chain)})",
+        html.table(("nucleosome", "chain", "histone", "quantity", "unit", "mean", "block error", "deviation"), by_chain,
+                   note="For information. RMSD is from PDB 1KX5, as the octamer lies."))
 
 
 def _fibre(tables: Path) -> str:
@@ -152,9 +159,7 @@ def _fibre(tables: Path) -> str:
     plots = ((Curves({label: (time, _numbers(series, column))}, "time, ps", label),
               f"{label.split(',')[0].capitalize()} over time.", f"analysis {label.split(',')[0]}")
              for column, label in labels.items() if series and column in series[0])
-    rows = [(row["of"], row["quantity"], row["unit"], *(float(row[key]) if row[key] else None
-                                                       for key in ("mean", "block_error", "deviation")))
-            for row in means]
+    rows = [(row["of"], row["quantity"], row["unit"], *_average(row)) for row in means]
     return _drawn(plots) + html.fold(f"Averages of the fibre ({len(rows)})", html.table(
         ("of", "quantity", "unit", "mean", "block error", "deviation"), rows, note="For information."))
 

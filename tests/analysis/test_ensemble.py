@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from support.synthetic_scaffold import synthetic_scaffold
 
-from chromabuild.analysis.ensemble import Ensemble, base_pair_bin, comparison_bin, summary_of, whole_bins
+from chromabuild.analysis.base_pair_map import base_pair_bin
+from chromabuild.analysis.ensemble import Ensemble, comparison_bin, summary_of, whole_bins
 from chromabuild.base.errors import BadInputError, IntegrityError
 from mesoscale.fibre import Contact, Fibre
 from mesoscale.observables import map_of

@@ -9,6 +9,7 @@ import pytest
 from support.placed_nucleosomes import joined, place_nucleosomes
 from support.universes import built_dna, universe_of
 
+from chromabuild.analysis.contact_maps import ContactMaps
 from chromabuild.analysis.fibre_analysis import FibreAnalysis, nucleosome_bins, path_topology
 from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
 from chromabuild.dna.linking import twist, writhe
@@ -97,6 +98,31 @@ def test_planted_stacking_and_size(turn, shift, stacked):
     kirkwood = MONONUCLEOSOME_S20W * (1 + MONONUCLEOSOME_RADIUS / 2 * 2 * 10 / apart)
     assert found.sedimentation[0] == pytest.approx(kirkwood, rel=1e-3)
     assert analysis.contacts().tolist() == [[0, 1], [1, 0]]
+
+
+def test_contacts_of_base_pairs_and_beads_are_those_of_all_pairs(dinucleosome):
+    """Counted by brute force, in two processes; the chromosome begins elsewhere, between borders of bins."""
+    universe, origin, _ = dinucleosome
+    frames = np.stack([universe.atoms.positions, universe.atoms.positions + 7.0])
+    moved = universe.copy()
+    moved.load_new(frames)
+    maps = ContactMaps(moved, start=1020).run(backend="multiprocessing", n_workers=2)
+    apart = np.linalg.norm(origin[:, None] - origin[None], axis=2)
+    assert np.array_equal(maps.results.base_pairs.toarray(), 2 * np.triu(apart <= 50.0, 1))
+    free = np.array([*range(FREE), *range(FREE + 147, FREE + 147 + LINKER), *range(len(origin) - FREE, len(origin))])
+    bead = free[4::9]
+    dyads = [FREE + 73, FREE + 147 + LINKER + 73]
+    place = np.concatenate([dyads, bead]) + 1020 - 1000
+    fold = reference_fold()
+    cores = [origin[k] - frame @ fold.frame[73].T @ fold.path[73] for k, frame in
+             zip(dyads, dinucleosome[2][dyads], strict=True)]
+    particle = np.concatenate([cores, origin[bead]])
+    near = np.linalg.norm(particle[:, None] - particle[None], axis=2) < 250.0
+    expected = np.zeros((len(maps.results.beads),) * 2, int)
+    for one, other in np.argwhere(np.triu(near, 1)):
+        low, high = sorted((place[one] // 50, place[other] // 50))
+        expected[low, high] += 2
+    assert maps.resolution == 50 and np.array_equal(np.triu(maps.results.beads), expected)
 
 
 def test_processes_add_up(dinucleosome):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from MDAnalysis.analysis import dssp
 from MDAnalysis.lib.mdamath import triclinic_vectors
 from scipy.spatial.transform import Rotation
 from support.placed_nucleosomes import place_nucleosomes
@@ -10,6 +11,7 @@ from support.universes import built_dna, universe_of
 from chromabuild.analysis.histones import find_octamers, reference_fold, superposition
 from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 from chromabuild.analysis.nucleosome_measures import BRIDGE
+from chromabuild.analysis.secondary_structure import assigned, backbone_rows
 from chromabuild.analysis.tables import TURN, nucleosome_tables
 from chromabuild.analysis.whole_nucleosomes import DYAD, WholeNucleosomes
 from chromabuild.base.errors import BadInputError
@@ -119,6 +121,18 @@ def test_planted_splitting(particle):
     assert found[0] == pytest.approx(3.0, abs=1e-2) and found[1] == pytest.approx(0.0, abs=1e-2)
 
 
+def test_a_moved_chain_is_told_by_its_own_rmsd(particle):
+    """The octamer follows one of eight chains by less than half of its way (a shift by the eighth that it weighs, and a
+    turn); squares of all chains, weighed by their atoms, are that of the octamer."""
+    position = particle.solute.position.astype(float)
+    position[particle.universe.atoms.segids == "E000"] += [0.0, 2.0, 0.0]
+    analysis = NucleosomeAnalysis(universe_of(particle.solute, [position])).run()
+    rmsd, of_chains = analysis.results.rmsd[0, 0], analysis.results.chain_rmsd[0]
+    atoms = np.array([len(chain.core) for _, chain in analysis.chains])
+    assert of_chains.argmax() == 4 and 1.0 < of_chains[4] < 2.0
+    assert rmsd**2 * atoms.sum() == pytest.approx((of_chains**2 * atoms).sum(), rel=1e-5)
+
+
 def test_helices_are_those_of_the_crystal_and_one_is_planted(particle):
     """Helices of the folds of 1KX5 as Luger et al. 1997 (doi:10.1038/38444) give them for H3 and H4, to three residues
     at either end, where programs differ; a tail on the atoms of the long helix of H3 is a helix."""
@@ -140,6 +154,21 @@ def test_helices_are_those_of_the_crystal_and_one_is_planted(particle):
     (mean,) = [row[5] for row in tables["nucleosome_tails"].rows
                if row[1] == "A000" and row[3] == "residues in helices"]
     assert 8 <= mean <= 9.5
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.5])
+def test_helices_and_strands_of_all_chains_at_once_are_those_of_mdanalysis(particle, noise):
+    """Its DSSP takes one chain at a time; noise makes strands of some loops and breaks helices."""
+    random, names = np.random.default_rng(3), particle.universe.atoms.names
+    places, prolines, whose, expected = [], [], [], []
+    for k, (_, chain) in enumerate(NucleosomeAnalysis(particle.universe).chains):
+        rows = backbone_rows(chain.heavy_residue, names[chain.heavy].astype(str), len(chain.residues))
+        place = particle.solute.position[chain.heavy][rows].astype(float)
+        places.append(place + random.normal(0, noise, place.shape))
+        prolines.append(particle.universe.residues.resnames[chain.residues] == "PRO")
+        whose.append(np.full(len(place), k))
+        expected.append(np.argmax(dssp.assign(places[-1], donor_mask=~prolines[-1]), axis=1))
+    assert np.array_equal(assigned(*map(np.concatenate, (places, prolines, whose))), np.concatenate(expected))
 
 
 def test_an_h4_tail_at_the_acidic_patch_is_counted(particle):

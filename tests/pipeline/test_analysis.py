@@ -3,7 +3,9 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
+import h5py
 import MDAnalysis
 import numpy as np
 import pytest
@@ -75,6 +77,17 @@ def test_tables_are_tidy(tables):
     # Noise of 0.05 angstrom on each coordinate is a fluctuation of 0.05 sqrt(3).
     fluctuation = [float(row["rmsf_angstrom"]) for row in rows(tables / "nucleosome_residues.csv")]
     assert np.mean(fluctuation) == pytest.approx(0.05 * np.sqrt(3), rel=0.05)
+    whole = [row for row in rows(tables / "nucleosome_chains.csv") if row["quantity"] == "fluctuation of the folds"]
+    assert len(whole) == 8 and all(float(row["mean"]) == pytest.approx(0.05 * np.sqrt(3), rel=0.05) for row in whole)
+
+
+def test_maps_of_the_fibre_are_means_of_a_frame(tables):
+    """A neighbour of each base pair is within 5 nm in every frame; one particle alone, the core, has no pair."""
+    with h5py.File(tables / "fibre_map_base_pairs.cool") as file:
+        one, other, count = (file[f"pixels/{name}"][...] for name in ("bin1_id", "bin2_id", "count"))
+    assert (count[other == one + 1] == 1.0).all() and np.sum(other == one + 1) == 146 and count.max() == 1.0
+    with h5py.File(tables / "fibre_map_beads.cool") as file:
+        assert file.attrs["bin-size"] == 50 and len(file["pixels/count"]) == 0
 
 
 def test_averages_say_from_when_frames_count(tables):
@@ -122,7 +135,7 @@ def test_report_shows_the_tables(tables, tmp_path):
     shutil.copytree(tables, tmp_path / "analysis")
     page = analysis_section(tmp_path)
     for text in ("<h3>DNA</h3>", "<h3>Nucleosomes</h3>", "<h3>Fibre</h3>", f"<b>{FRAMES}</b> frames of run.dcd",
-                 "major refined groove", "RMSD of the folds"):
+                 "major refined groove", "RMSD of the folds", "Folds of histones (16)"):
         assert text in page
     assert "base pairs detached" not in page and "gone on" not in page  # nothing detaches
     (tmp_path / "md").mkdir()
@@ -173,6 +186,8 @@ def test_bad_trajectories_get_their_sentence(files, tmp_path):
     assert "helix is no measure: choose from dna, nucleosome, fibre, solvent" in complaint(
         top, files / "run.dcd", ("helix",))
     assert "run.dcd holds no ions" in complaint(top, files / "run.dcd", ("solvent",))
+    (tmp_path / "harmed.dcd").write_bytes(data[:-8] + b"\xff" * 4 + data[-4:])  # z of the last frame's last atom
+    assert f"frame {FRAMES} of " in complaint(top, tmp_path / "harmed.dcd")
 
 
 def test_missing_molecules_get_their_sentence(files, tmp_path):
@@ -183,3 +198,6 @@ def test_missing_molecules_get_their_sentence(files, tmp_path):
         universe_of(built_dna("GATTACAGCCTG", *rebuild(steps))).atoms.write(str(tmp_path / "dna.pdb"))
     assert "protein.pdb holds no DNA" in complaint(tmp_path / "protein.pdb", None)
     assert "dna.pdb holds no nucleosome" in complaint(tmp_path / "dna.pdb", None, ("nucleosome",))
+    with quiet():
+        alone = analyse(file_source(tmp_path / "dna.pdb", None), tmp_path / "alone")
+    assert {Path(name).name[:4] for name in alone["files"]} == {"dna_"}

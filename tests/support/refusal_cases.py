@@ -286,6 +286,7 @@ _CALLER = "of arguments that the chain does not give, to those who call it from 
 _WORK = "of how the work went: "
 _CHECKED = "of what another check refuses before, in the same words: "
 ELSEWHERE = {
+    "analysis/frame_analysis.py:FrameAnalysis._single_frame": _COMMAND + "analyse",
     "analysis/duplex.py:*": _COMMAND + "analyse duplex",
     "analysis/ensemble.py:*": _COMMAND + "ensemble",
     "analysis/nucleotides.py:find_nucleotides": _COMMAND + "analyse",

@@ -14,7 +14,7 @@ from chromabuild.base.errors import BadInputError, IntegrityError
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.progress import Progress, silent
 from chromabuild.base.summary import Summary
-from chromabuild.genome.contact_map import upper_pixels, write_nucleosome_map, write_pixels
+from chromabuild.genome.contact_map import sorted_pixels, upper_pixels, write_nucleosome_map, write_pixels
 from chromabuild.pipeline import provenance
 from chromabuild.pipeline.ensemble.design import FOLDER, Design
 from chromabuild.pipeline.ensemble.fold import DONE, why_failed
@@ -88,10 +88,8 @@ def _written(design: Design, result: EnsembleResult) -> list[str]:
     write_pixels(upper_pixels(binned.mean), len(binned.mean), binned.size, chromosome, binned.start,
                  folder / "map_bins.cool")
     pairs, start = ensemble.base_pair_map()
-    pairs = pairs.tocoo()
-    order = np.lexsort((pairs.col, pairs.row))
-    write_pixels((pairs.row[order].astype(np.int64), pairs.col[order].astype(np.int64), pairs.data[order]),
-                 pairs.shape[0], ensemble.base_pair_bin, chromosome, start, folder / "map_base_pairs.cool")
+    write_pixels(sorted_pixels(pairs), pairs.shape[0], ensemble.base_pair_bin, chromosome, start,
+                 folder / "map_base_pairs.cool")
     files = ["map_beads.cool", "map_bins.cool", "map_base_pairs.cool"]
     if len(ensemble.folds[0].dyads) > 1:
         counts, edges = ensemble.nucleosome_map()
