@@ -143,9 +143,10 @@ def main() -> None:
         command(results.parent, "analyse", "results", "--measure", "dna", *threads)
     benchmark.machine["device"] = ran_on(folders["openmm"])
     logs = {engine: EnergyLog.read(next((results / "md").glob("*-produce.log"))) for engine, results in folders.items()}
-    table = benchmark.table("parameters", "Base-pair and step parameters of a duplex: chromamd, OpenMM, and the "
-                            "difference over its error", quantity="", unit="", mean=".3f", OpenMM=".3f",
-                            apart=".1f", deviation=".3f", OpenMM_=".3f", apart_=".1f")
+    table = benchmark.table("parameters", "Base-pair and step parameters of a duplex, and the difference of "
+                            "chromamd and OpenMM over its error", quantity="", unit="", mean_chromamd=".3f",
+                            mean_OpenMM=".3f", apart=".1f", deviation_chromamd=".3f", deviation_OpenMM=".3f",
+                            apart_=".1f")
     for (name, unit, ours), (_, _, theirs) in zip(*map(series, folders.values()), strict=True):
         (mean, deviation), (mean_there, deviation_there) = mean_and_deviation(ours), mean_and_deviation(theirs)
         table.row(name, unit, cell(mean), cell(mean_there), apart(mean, mean_there), cell(deviation),
