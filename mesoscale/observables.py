@@ -79,9 +79,14 @@ def map_of(fibre: Fibre, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.
     return map_along(len(fibre.sequence), fibre.start, fibre.turn, bp, snapshots)
 
 
+def map_resolution(length: int) -> int:
+    """Base pairs a bin of the map of a locus."""
+    return max(FINEST_MAP, 10 * -(-length // (10 * MOST_BINS)))
+
+
 def map_along(length: int, start: int, turn: int, bp: Array, snapshots: list[Array]) -> tuple[NDArray[np.int64], int]:
     """As `map_of`, of `length` base pairs from `start` on; those of a circle are counted `turn` after that."""
-    resolution = max(FINEST_MAP, 10 * -(-length // (10 * MOST_BINS)))
+    resolution = map_resolution(length)
     offset = start % resolution
     bins = -(-(offset + length) // resolution)
     place = (bp + turn) % length if turn else bp

@@ -7,9 +7,9 @@ import numpy as np
 
 from chromabuild.analysis.base_pair_map import base_pair_bin, base_pair_contacts
 from chromabuild.analysis.frame_analysis import FrameAnalysis
-from chromabuild.analysis.whole_nucleosomes import DYAD, WholeNucleosomes, core_of
+from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes, core_of
 from chromabuild.genome.contact_map import sorted_pixels, upper_pixels, write_pixels
-from mesoscale.observables import map_along
+from mesoscale.observables import map_along, map_resolution
 
 if TYPE_CHECKING:
     import MDAnalysis
@@ -43,9 +43,14 @@ class ContactMaps(FrameAnalysis):
         self._cores = [one for one in self.whole.nucleosomes if one.duplex == duplex]
         self._length, self._start, self._turn = len(self._pairs.first), start, turn
         self._position = start + (np.arange(self._length) + turn) % self._length
-        self._beads = _beads(self._length, [one.dyad for one in self._cores], self._pairs.closed)
+        is_free = np.ones(self._length, dtype=bool)
+        for one in self._cores:
+            site = one.sites(self.whole.nucleotides)
+            is_free[site[site >= 0]] = False
+        self._beads = np.flatnonzero(is_free)[BEAD // 2::BEAD]
+        """The middle one of every ``BEAD`` base pairs in a row that are in no core."""
         self._place = np.array([*(one.dyad for one in self._cores), *self._beads])
-        self.resolution = self._mapped(np.zeros((len(self._place), 3)))[1]
+        self.resolution = map_resolution(self._length)
 
     def measures(self, position: np.ndarray, box: np.ndarray | None) -> dict[str, np.ndarray]:
         """What one frame adds to the sums, from all atoms (n, 3) and the box of the universe."""
@@ -54,8 +59,9 @@ class ContactMaps(FrameAnalysis):
         bases, _ = self.whole.nucleotides.base_frames(dna)
         origin = _NM * 0.5 * (bases[self._pairs.first] + bases[self._pairs.second])
         cores = [_NM * core_of(one.octamer, chains).origin for one in self._cores]
+        particles = np.concatenate([np.reshape(cores, (-1, 3)), origin[self._beads]])
         return {"base_pairs": base_pair_contacts(origin, self._position),
-                "beads": self._mapped(np.concatenate([np.reshape(cores, (-1, 3)), origin[self._beads]]))[0]}
+                "beads": map_along(self._length, self._start, self._turn, self._place, [particles])[0]}
 
     def write(self, folder: Path, chromosome: str) -> list[str]:
         """Write means of a frame as .cool files, and return their names; ``run`` before."""
@@ -65,15 +71,3 @@ class ContactMaps(FrameAnalysis):
         write_pixels(upper_pixels(found.beads / self.n_frames), len(found.beads), self.resolution, chromosome,
                      self._start, folder / names[1])
         return names
-
-    def _mapped(self, particles: np.ndarray) -> tuple[np.ndarray, int]:
-        return map_along(self._length, self._start, self._turn, self._place, [particles])
-
-
-def _beads(length: int, dyads: list[int], closed: bool) -> np.ndarray:
-    """Base pairs that stand for a bead each: the middle one of every ``BEAD`` in a row that are in no core."""
-    is_free = np.ones(length, dtype=bool)
-    for dyad in dyads:
-        site = dyad + np.arange(-DYAD, DYAD + 1)
-        is_free[site % length if closed else site[(site >= 0) & (site < length)]] = False
-    return np.flatnonzero(is_free)[BEAD // 2::BEAD]

@@ -81,9 +81,11 @@ class Chains:
 class WholeNucleosomes:
     """Finds DNA and nucleosomes of a universe in its present frame, and puts them together in any other."""
 
-    def __init__(self, universe: "MDAnalysis.Universe", whose: str = "the topology") -> None:
+    def __init__(self, universe: "MDAnalysis.Universe", whose: str = "the topology",
+                 octamers: list[Octamer] | None = None) -> None:
+        """``octamers``: what ``find_octamers`` gives, where it is known already."""
         self.nucleotides = find_nucleotides(universe, whose)
-        octamers = find_octamers(universe)
+        octamers = find_octamers(universe) if octamers is None else octamers
         if not octamers:
             raise BadInputError(f"{whose} holds no nucleosome (two H3-H4 dimers that touch): leave out the measures of "
                                 "nucleosomes and fibres, or give a structure with histones")

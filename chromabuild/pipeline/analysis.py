@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     import MDAnalysis
 
     from chromabuild.analysis.frame_analysis import FrameAnalysis
+    from chromabuild.analysis.histones import Octamer
     from chromabuild.analysis.tables import Table
+    from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
 
 MEASURES = ("dna", "nucleosome", "fibre", "solvent", "structure", "map")
 _FEW = 16
@@ -47,6 +50,23 @@ class Source:
     """Where on the chromosome the first base pair lies."""
     turn: int = 0
     """Base pairs of a circle from there to the first of the duplex."""
+
+    @cached_property
+    def octamers(self) -> "list[Octamer]":
+        """Those of the first frame, looked for once: it takes seconds in a locus of hundreds."""
+        from chromabuild.analysis.histones import find_octamers
+
+        self.universe.trajectory[0]
+        return find_octamers(self.universe)
+
+    @cached_property
+    def whole(self) -> "WholeNucleosomes":
+        """DNA and nucleosomes of the first frame, likewise. Raises BadInputError where there are none."""
+        from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
+
+        octamers = self.octamers
+        self.universe.trajectory[0]
+        return WholeNucleosomes(self.universe, self.name, octamers)
 
 
 def phase_source(folder: Path, phase: str | None) -> Source:
@@ -111,7 +131,8 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] | None = None,
     """
     from chromabuild.analysis.tables import counted_from
 
-    measures = _usual(source.universe) if measures is None else measures
+    if measures is None:
+        measures = ("dna", "nucleosome") if source.octamers else ("dna",)
     unknown = [measure for measure in measures if measure not in MEASURES]
     if unknown or not measures:
         raise BadInputError(f"{unknown[0] if unknown else 'nothing'} is no measure: choose from {', '.join(MEASURES)}")
@@ -145,12 +166,6 @@ def analyse(source: Source, folder: Path, measures: Sequence[str] | None = None,
             "files": [str(folder / name) for entry in entries.values() for name in entry["files"]]}
 
 
-def _usual(universe: "MDAnalysis.Universe") -> tuple[str, ...]:
-    from chromabuild.analysis.histones import find_octamers
-
-    return ("dna", "nucleosome") if find_octamers(universe) else ("dna",)
-
-
 def _measured(source: Source, measure: str, every: int, threads: int, folder: Path,
               nucleosome: int | None) -> "tuple[dict[str, Table], int, list[str]]":
     """Tables of a measure, the frame from which they count, and further files that were written."""
@@ -177,18 +192,15 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
         found = _run(StructureAnalysis(source.universe, source.name), source, every, threads)
         return *tables.structure_tables(found, time), []
     if measure == "map":
-        from chromabuild.analysis.histones import find_octamers
         from chromabuild.analysis.solvent_maps import SolventMaps
 
-        about = nucleosome or (1 if find_octamers(source.universe) else None)
+        about = nucleosome or (1 if source.octamers else None)
         maps = SolventMaps(source.universe, about, source.name)
         made, first = tables.settling_tables(_run(maps.settling(), source, every, threads), time)
         source.universe.trajectory[0]
         found = _run(maps, source, every, threads, first)
         return made | tables.map_tables(found), first, found.write(folder)
-    from chromabuild.analysis.whole_nucleosomes import WholeNucleosomes
-
-    whole = WholeNucleosomes(source.universe, source.name)
+    whole = source.whole
     if measure == "nucleosome":
         from chromabuild.analysis.nucleosome_analysis import NucleosomeAnalysis
 
@@ -202,7 +214,6 @@ def _measured(source: Source, measure: str, every: int, threads: int, folder: Pa
     found = _run(FibreAnalysis(source.universe, whole), source, every, threads)
     made, first = tables.fibre_tables(found, time)
     files = [_keep_frames(found, FibreAnalysis.MEASURES, time, folder, measure)]
-    source.universe.trajectory[0]
     maps = ContactMaps(source.universe, whole, 0, source.start, source.turn)
     files += _run(maps, source, every, threads, first).write(folder, source.chromosome)
     on_first = in_order(whole, 0, source.turn)
