@@ -172,8 +172,9 @@ def main() -> None:
     agreement = benchmark.table("forces", "Forces of OpenMM on a GPU beside those of chromamd in double precision: rms "
                                 "difference over rms force", system="", atoms=",.0f", mixed=".1e", double=".1e")
     work = given.work.resolve()
+    systems = {}
     for name in given.systems:
-        results, folder, atoms, simulate = planned(work, name, given.atom_steps)
+        systems[name] = results, folder, atoms, simulate = planned(work, name, given.atom_steps)
         task = Task(dynamics, 1, results / "topology.h5", results / "shards" / "bricks.txt", folder)
         with Driver() as driver:
             run = run_phases(Settings(dynamics=dynamics, simulate=simulate), task, openmm_engine, again=True)
@@ -182,8 +183,7 @@ def main() -> None:
         speed.row(name, atoms, 1000 * two, 2e-6 * SECONDS_A_DAY / two, 4e-6 * SECONDS_A_DAY / four, busy,
                   driver.memory, gpu_bytes(atoms, dynamics.platform_precision) / 1e9)
         benchmark.keep()
-    for name in given.systems:
-        results, folder, atoms, simulate = planned(work, name, given.atom_steps)
+    for name, (results, folder, atoms, simulate) in systems.items():
         state = folder / openmm_engine.restart_name(plan_phases(simulate)[-1])
         try:
             agreement.row(name, atoms, *compare(folder / "forces", results, state, dynamics, given.threads).values())

@@ -83,7 +83,7 @@ def score_left_out(
     count, everything = counts.count, np.ones_like(counts.count, bool)
     visible, _ = visibilities(count, everything)
     agreement = benchmark.table(
-        NAMES[given.crowding][0],
+        NAMES[given.crowding]["agreement"],
         "Correlation with the Hi-C map at pixels that were left out, means at each distance divided out",
         left_out="", prediction="", pairs="", **dict.fromkeys(MEASURES, ".2f"))
     ranges = {"all": everything, f"up to {NEAR * counts.size // 1000} kb": separation(len(count)) <= NEAR}
@@ -101,8 +101,8 @@ def score_left_out(
         most = ceilings(count, visible, scored, 50, given.seed)
         agreement.row("-", "the true map (ceiling)", pairs, *(most[name] for name in MEASURES))
 
-NAMES = {"sphere": ("agreement", "slope", "loops"),
-         "neighbours": ("agreement_neighbours", "slope_neighbours", "loops_neighbours")}
+NAMES = {"sphere": {name: name for name in ("agreement", "slope", "loops")},
+         "neighbours": {"agreement": "agreement_neighbours", "slope": "slope_neighbours", "loops": "loops_neighbours"}}
 """Tables by what crowds the folds."""
 
 
@@ -138,13 +138,13 @@ def main() -> None:
     pair, target, energy = fit_map(polymer, counts, given.seed, known)
     samples = ensemble(polymer.with_energies(pair, energy), given.samples, given.seed)
     made, free = contact_frequencies(samples), contact_frequencies(ensemble(polymer, given.samples, given.seed))
-    slopes = benchmark.table(NAMES[given.crowding][1], "Exponent of contacts against distance, 4 to 20 kb",
+    slopes = benchmark.table(NAMES[given.crowding]["slope"], "Exponent of contacts against distance, 4 to 20 kb",
                              map="", exponent=".2f")
     slopes.row("Hi-C counts", slope(count, 2, 10))
     slopes.row("Hi-C counts, balanced", slope(count / np.outer(visible, visible), 2, 10))
     slopes.row("polymer without contact energies", slope(free, 2, 10))
     slopes.row("ensemble", slope(made, 2, 10))
-    loops = benchmark.table(NAMES[given.crowding][2], "Frequency of the restrained loops", loop="", **{
+    loops = benchmark.table(NAMES[given.crowding]["loops"], "Frequency of the restrained loops", loop="", **{
         "target of the map": ".3f", "ensemble": ".3f", "polymer without energies": ".3f", "seen over expected": ".2f",
         "energy, kBT": ".2f"})
     ratio = regularised_ratios(count, known)

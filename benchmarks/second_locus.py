@@ -153,7 +153,7 @@ def main() -> None:
         if given.sweeps:
             folds = benchmark.table("fold", "A fold of the locus down to the base pair", quantity="", value="")
             command(work, "scaffold", "-t", "1", "--set", f"scaffold.sweeps={given.sweeps}", "--set",
-                           "scaffold.contact_energies=contact_energies.bedpe")
+                    "scaffold.contact_energies=contact_energies.bedpe")
             scaffold = Scaffold.read(work / "results" / "scaffold.h5")
             folds.row("nucleosomes", str(len(scaffold.dyad)))
             folds.row("pairs of DNA and cores that overlap", str(scaffold.floor_violations))
