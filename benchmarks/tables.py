@@ -10,6 +10,7 @@ what the results give.
 import argparse
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from common.results import Result, newest
@@ -23,8 +24,13 @@ SIDE_BY_SIDE = ("engine_step",)
 
 def page(benchmark: str, table: str, results: list[Result]) -> str:
     """The text of one file: the table of each result."""
-    return "\n".join(f"**{made.title}**\n\n{made.markdown()}\n{caption(benchmark, result)}\n"
+    return "\n".join(f"{wrapped(f'**{made.title}**')}\n\n{made.markdown()}\n{wrapped(caption(benchmark, result))}\n"
                      for result in results for made in [result.tables[table]])
+
+
+def wrapped(paragraph: str) -> str:
+    """In lines of the documentation's width; words stay whole."""
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def caption(benchmark: str, result: Result) -> str:
