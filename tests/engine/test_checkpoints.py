@@ -37,7 +37,7 @@ RELEASED = {"SELECTION": {"group1": "ai:1-12"},
             "RESTRAINTS": {"nfunctions": 1, "function1": "POSI", "select_index1": 1,
                            "constant1": 5, "constant_end1": 1}}
 """While the system is heated, its chain is held less and less."""
-LEARNING = {"GAMD": {"gamd": "YES", "update_period": 25, "sigma0_pot": 5, "sigma0_dih": 2}}
+LEARNING = {"GAMD": {"gamd": "YES", "update_period": 25, "sigma0_pot": 1, "sigma0_dih": 0.5}}
 """What the boost is made of changes within the run."""
 
 

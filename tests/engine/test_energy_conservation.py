@@ -32,7 +32,7 @@ def slope_of_shadow_energy(log: EnergyLog, n_blocks: int = 20) -> tuple[float, f
     potential, half_kick = log["POTENTIAL_ENE"], log["HALF_KICK_ENE"]
     energy = (log["TOTAL_ENE"] + half_kick / 3)[1:-1] + (potential[2:] - 2 * potential[1:-1] + potential[:-2]) / 12
     columns = [log["TIME"][1:-1], half_kick[1:-1], energy]
-    length = (len(energy) - 1) // n_blocks  # the first row is of before any kick
+    length = len(energy) // n_blocks
     time, half_kick, energy = (x[-length * n_blocks:].reshape(n_blocks, length).mean(axis=1) for x in columns)
     model = np.column_stack([time, half_kick, np.ones(n_blocks)])
     fit = np.linalg.lstsq(model, energy, rcond=None)[0]

@@ -75,6 +75,42 @@ def test_kinetic_energy_is_maxwell_distributed(tmp_path, name, group_tp):
     assert abs(mean) < 4 and abs(width) < 4  # in standard errors of the estimate
 
 
+@pytest.mark.parametrize(("name", "share"), [("BUSSI", 2 / 3), ("LANGEVIN", 1)])
+def test_long_steps_have_the_temperature(tmp_path, name, share):
+    """Ions on springs, x = w^2 dt^2/4 = 1/4: a step of a sixth of a period.
+
+    Velocity Verlet turns a spring of energy E with the mean potential E/2 / (1 - x), the mean kinetic energy E/2 at
+    whole steps and the mean x E/2 / (1 - x) of half a kick. A thermostat that holds K + s K_kick at kT/2 thus leaves
+    the potential kT/2 / (1 - x + s x): 1.091 kT/2 for s = 2/3, kT/2 for s = 1, as BAOAB samples springs. By K alone it
+    were 1.333 kT/2.
+    """
+    n, timestep, temperature, x = 64, 0.002, 300, 0.25
+    start = lone_ions(tmp_path, n)
+    ion = systems.ion()
+    constant = 2 * x * ion.mass[0] / timestep**2 / 418.4  # of U = constant d^2: w^2 = 2 constant/mass
+    # Springs of one frequency stay in phase if they begin so.
+    rng = np.random.default_rng(5)
+    stretched = np.random.default_rng(4).random((n, 3)) * BOX + rng.normal(0, np.sqrt(KB * 300 / 2 / constant), (n, 3))
+    (tmp_path / "reference").mkdir()
+    places = systems.write_bricks(tmp_path / "reference", [(ion, n)], stretched, BOX)
+    inp = systems.control(
+        tmp_path / "run.inp", INPUT={"topologyfile": tmp_path / "t.h5", "rstfile": start, "reffile": places},
+        ENERGY=ENERGY | {"pme_max_spacing": 4}, CONSTRAINTS={"rigid_bond": "NO"}, SELECTION={"group1": "all"},
+        RESTRAINTS={"nfunctions": 1, "function1": "POSI", "constant1": constant, "select_index1": 1},
+        DYNAMICS={"nsteps": 4000, "eneout_period": 5, "timestep": timestep, "thermostat_period": 2, "stoptr_period": 0},
+        ENSEMBLE={"ensemble": "NVT", "temperature": temperature, "tpcontrol": name, "tau_t": 0.02, "gamma_t": 50},
+        HEALTH={"max_drift": 100})  # with such steps the energy at whole steps is far from the one that is conserved
+    done = systems.run("run", inp)
+    assert done.returncode == 0, done.stderr
+    table = systems.read_table(done.stdout)
+    thermal = table["KINETIC_ENE"] + share * table["HALF_KICK_ENE"]
+    assert 2 * thermal / (3 * n * KB) == pytest.approx(table["TEMPERATURE"], rel=1e-5)
+    equipartition = 3 * n * KB * temperature / 2
+    found = table["RESTRAINT_TOTAL"][100:].mean() / equipartition
+    # 192 springs, energies apart by 10 fs and alike for some 40: 0.1 / sqrt(200) of it is one standard error.
+    assert found == pytest.approx(1 / (1 - x + share * x), abs=0.03)
+
+
 @pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["BUSSI", "LANGEVIN"])

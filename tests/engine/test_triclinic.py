@@ -150,7 +150,7 @@ def test_energy_is_conserved(folder):
     """At constant energy and, with what the pistons hold, at constant pressure, which takes the virial.
 
     In half a picosecond it keeps to a hundredth of the kinetic energy, its trend to half of that, while the energy
-    without the pistons moves by twenty times as much and the volume by a twentieth.
+    without the pistons moves by twenty times as much and the volume by a thirtieth.
     """
     dynamics(folder, 1, "warm", 400, ENERGY=RUN, ENSEMBLE={"ensemble": "NVT", "tpcontrol": "BUSSI", "tau_t": 0.05})
     for ensemble in ({"ensemble": "NVE"}, NPT | {"tpcontrol": "NHC", "tau_t": 0.5}):
@@ -160,7 +160,7 @@ def test_energy_is_conserved(folder):
         trend = np.polyfit(np.arange(len(conserved)), conserved, 1)[0] * len(conserved)
         assert abs(trend) < 0.005 * table["KINETIC_ENE"].mean()
         assert np.ptp(conserved) < 0.01 * table["KINETIC_ENE"].mean()
-    assert np.ptp(table["TOTAL_ENE"]) > 20 * np.ptp(conserved) and np.ptp(table["VOLUME"]) > 0.05 * table["VOLUME"][0]
+    assert np.ptp(table["TOTAL_ENE"]) > 20 * np.ptp(conserved) and np.ptp(table["VOLUME"]) > 0.03 * table["VOLUME"][0]
 
 
 def sheared(system: MolecularSystem, *changes: tuple[int, int, int]) -> MolecularSystem:

@@ -26,9 +26,9 @@ module energies
     real(real64) :: kinetic = 0.0_real64
     !> Kinetic energy of the centres of mass of the groups along x, y and z.
     real(real64) :: group_kinetic(3) = 0.0_real64
-    !> Kinetic energy of the last half kick, half the sum of m (v(t) - v(t - dt/2))^2 with the forces of constraints;
-    !> 0 before the first step.
-    real(real64) :: half_kick = 0.0_real64
+    !> Kinetic energy of half a kick, of atoms and of the centres of mass of the groups along x, y and z, and the share of
+    !> it that temperature and pressure take: see module half_kick.
+    real(real64) :: half_kick = 0.0_real64, group_half_kick(3) = 0.0_real64, kick_share = 0.0_real64
     !> Work (kcal/mol) that half a step's change of the constants of restraints does on the atoms where they are; of this
     !> rank alone.
     real(real64) :: release_work = 0.0_real64
@@ -41,6 +41,7 @@ module energies
   contains
     procedure :: potential
     procedure :: group_virial
+    procedure :: thermal_kinetic
     procedure :: pressure
   end type energies_t
 
@@ -58,11 +59,17 @@ contains
     group_virial = [self%virial(1, 1), self%virial(2, 2), self%virial(3, 3)] - self%inner_virial
   end function group_virial
 
+  !> The kinetic energy that the temperature is taken from, kcal/mol.
+  pure real(real64) function thermal_kinetic(self)
+    class(energies_t), intent(in) :: self
+    thermal_kinetic = self%kinetic + self%kick_share*self%half_kick
+  end function thermal_kinetic
+
   !> Pressure of the groups along x, y and z, in which constraint forces cancel; kcal/mol/angstrom^3.
   pure function pressure(self)
     class(energies_t), intent(in) :: self
     real(real64) :: pressure(3)
-    pressure = (2.0_real64*self%group_kinetic + self%group_virial())/product(self%box)
+    pressure = (2.0_real64*(self%group_kinetic + self%kick_share*self%group_half_kick) + self%group_virial())/product(self%box)
   end function pressure
 
 end module energies

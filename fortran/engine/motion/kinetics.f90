@@ -8,8 +8,8 @@ module kinetics
   use base_vector, only: cross
   implicit none
   private
-  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_energy_of_change, scale_velocities, remove_momentum, &
-            remove_rotation
+  public :: kinetic_energy, group_kinetic_energy, my_kinetic_energy, my_group_kinetic_energy, kick, scale_velocities, &
+            remove_momentum, remove_rotation
 
   !> Groups whose sums are formed one after another, so that sums do not depend on the number of threads.
   integer, parameter :: groups_per_block = 2048
@@ -17,53 +17,37 @@ module kinetics
 contains
 
   !> Kinetic energy (kcal/mol) of all atoms of all ranks, or with `of_groups` that of the centres of mass of the
-  !> constraint groups.
+  !> constraint groups, with the share of half a kick.
   real(real64) function kinetic_energy(comm, atoms, of_groups) result(energy)
     type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(in) :: atoms
     logical, intent(in) :: of_groups
-    real(real64) :: total(1)
-    total = my_kinetic_energy(atoms, of_groups)
+    real(real64) :: total(2)
+    if (of_groups) then
+      energy = sum(group_kinetic_energy(comm, atoms))
+      return
+    end if
+    ! The share is taken of the sum of all ranks, whose terms are rounded.
+    total = [my_kinetic_energy(atoms, atoms%velocity), my_kinetic_energy(atoms, atoms%half_kick)]
     call comm%sum(total)
-    energy = total(1)
+    energy = total(1) + atoms%kick_share*total(2)
   end function kinetic_energy
 
-  !> The same of this rank's atoms.
-  real(real64) function my_kinetic_energy(atoms, of_groups) result(energy)
+  !> Kinetic energy (kcal/mol) of the centres of mass of the groups of all ranks along x, y and z, with the share of half
+  !> a kick.
+  function group_kinetic_energy(comm, atoms) result(energy)
+    type(communicator_t), intent(in) :: comm
     type(atoms_t), intent(in) :: atoms
-    logical, intent(in) :: of_groups
-    real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), momentum(3), mass, coarse
-    integer :: block, g, i
-    coarse = atoms%rounding%energy
-    !$omp parallel do schedule(static) private(g, i, momentum, mass)
-    do block = 1, size(block_sums)
-      block_sums(block) = 0.0_real64
-      do g = (block - 1)*groups_per_block + 1, min(atoms%n_groups, block*groups_per_block)
-        if (of_groups) then
-          momentum = 0.0_real64
-          mass = 0.0_real64
-          do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-            momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
-            mass = mass + atoms%mass(atoms%kind(i))
-          end do
-          block_sums(block) = block_sums(block) + ((sum(momentum**2)/mass/acceleration_unit + coarse) - coarse)
-        else
-          do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-            block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit + &
-                                                      coarse) - coarse)
-          end do
-        end if
-      end do
-    end do
-    !$omp end parallel do
-    energy = 0.5_real64*sum(block_sums)
-  end function my_kinetic_energy
+    real(real64) :: energy(3), total(6)
+    total = [my_group_kinetic_energy(atoms, atoms%velocity), my_group_kinetic_energy(atoms, atoms%half_kick)]
+    call comm%sum(total)
+    energy = total(:3) + atoms%kick_share*total(4:)
+  end function group_kinetic_energy
 
-  !> Kinetic energy (kcal/mol) of the change of the velocities of this rank's atoms since they were `before`, (3, atoms),
-  !> angstrom/ps.
-  real(real64) function my_energy_of_change(atoms, before) result(energy)
+  !> Kinetic energy (kcal/mol) of this rank's atoms at some velocities, (3, atoms), angstrom/ps.
+  real(real64) function my_kinetic_energy(atoms, velocity) result(energy)
     type(atoms_t), intent(in) :: atoms
-    real(real64), intent(in) :: before(:, :)
+    real(real64), intent(in) :: velocity(:, :)
     real(real64) :: block_sums((atoms%n_groups + groups_per_block - 1)/groups_per_block), coarse
     integer :: block, i
     coarse = atoms%rounding%energy
@@ -72,18 +56,18 @@ contains
       block_sums(block) = 0.0_real64
       do i = atoms%group_first((block - 1)*groups_per_block + 1), &
              atoms%group_first(min(atoms%n_groups, block*groups_per_block) + 1) - 1
-        block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum((atoms%velocity(:, i) - before(:, i))**2)/ &
-                                                  acceleration_unit + coarse) - coarse)
+        block_sums(block) = block_sums(block) + ((atoms%mass(atoms%kind(i))*sum(velocity(:, i)**2)/acceleration_unit + &
+                                                  coarse) - coarse)
       end do
     end do
     !$omp end parallel do
     energy = 0.5_real64*sum(block_sums)
-  end function my_energy_of_change
+  end function my_kinetic_energy
 
-  !> Kinetic energy (kcal/mol) of the centres of mass of the groups of all ranks along x, y and z.
-  function group_kinetic_energy(comm, atoms) result(energy)
-    type(communicator_t), intent(in) :: comm
+  !> The same of the centres of mass of this rank's groups along x, y and z.
+  function my_group_kinetic_energy(atoms, velocity) result(energy)
     type(atoms_t), intent(in) :: atoms
+    real(real64), intent(in) :: velocity(:, :)
     real(real64) :: energy(3), momentum(3), mass, coarse
     real(real64) :: block_sums(3, (atoms%n_groups + groups_per_block - 1)/groups_per_block)
     integer :: block, g, i
@@ -95,7 +79,7 @@ contains
         momentum = 0.0_real64
         mass = 0.0_real64
         do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
-          momentum = momentum + atoms%mass(atoms%kind(i))*atoms%velocity(:, i)
+          momentum = momentum + atoms%mass(atoms%kind(i))*velocity(:, i)
           mass = mass + atoms%mass(atoms%kind(i))
         end do
         block_sums(:, block) = block_sums(:, block) + ((momentum**2/mass/acceleration_unit + coarse) - coarse)
@@ -103,8 +87,24 @@ contains
     end do
     !$omp end parallel do
     energy = 0.5_real64*sum(block_sums, dim=2)
-    call comm%sum(energy)
-  end function group_kinetic_energy
+  end function my_group_kinetic_energy
+
+  !> Change velocities (angstrom/ps) of atoms of so many kinds by forces (kcal/mol/angstrom) for a time (ps). `mass`: of
+  !> each kind; massless ones stay at rest.
+  subroutine kick(mass, kind, force, time, velocity)
+    real(real64), intent(in) :: mass(:), force(:, :), time
+    integer, intent(in) :: kind(:)
+    real(real64), intent(inout) :: velocity(:, :)
+    real(real64) :: per_mass(size(mass))
+    integer :: i
+    per_mass = 0.0_real64
+    where (mass > 0.0_real64) per_mass = time*acceleration_unit/mass
+    !$omp parallel do schedule(static)
+    do i = 1, size(velocity, 2)
+      velocity(:, i) = velocity(:, i) + per_mass(kind(i))*force(:, i)
+    end do
+    !$omp end parallel do
+  end subroutine kick
 
   !> Multiply all velocities by factors along x, y and z; with `of_groups` only those of the centres of mass of the
   !> groups, so that atoms keep their motion within the group.

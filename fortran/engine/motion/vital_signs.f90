@@ -120,7 +120,9 @@ contains
         which = merge(of_solvent, of_solute, self%is_solvent(atoms%template(atoms%kind(atoms%group_first(g)))))
         do i = atoms%group_first(g), atoms%group_first(g + 1) - 1
           if (.not. state%is_at_rest) then
-            energy = 0.5_real64*atoms%mass(atoms%kind(i))*sum(atoms%velocity(:, i)**2)/acceleration_unit
+            energy = sum(atoms%velocity(:, i)**2)
+            if (atoms%half_kick_is_known) energy = energy + atoms%kick_share*sum(atoms%half_kick(:, i)**2)
+            energy = 0.5_real64*atoms%mass(atoms%kind(i))*energy/acceleration_unit
             kinetic(which) = kinetic(which) + ((energy + coarse) - coarse)
           end if
           force = atoms%force(:, i)

@@ -133,7 +133,7 @@ contains
     end if
     total = energies%potential() + energies%kinetic
     virial = energies%virial(1, 1) + energies%virial(2, 2) + energies%virial(3, 3)
-    temperature = 2.0_real64*energies%kinetic/(max(1.0_real64, self%degrees_of_freedom)*boltzmann)
+    temperature = 2.0_real64*energies%thermal_kinetic()/(max(1.0_real64, self%degrees_of_freedom)*boltzmann)
     pressure = energies%pressure()/atmosphere
     line = "INFO:"
     write (cell, "(i16)") step

@@ -5,6 +5,7 @@ module coupling
   use settings, only: settings_t
   use energies, only: energies_t
   use base_error, only: error_t
+  use half_kick, only: find_half_kick
   use monte_carlo, only: monte_carlo_t
   use simulation, only: simulation_t
   implicit none
@@ -89,6 +90,8 @@ contains
       call change_bath(sim, self%first_temperature + sim%progress*(self%final_temperature - self%first_temperature), &
                        sim%barostat%pressure)
     end if
+    if (is_multiple(sim%step - 1, self%bath_period) .or. is_multiple(sim%step - 1, self%box_period)) &
+      call find_half_kick(sim, sim%step - 1)
     if (is_multiple(sim%step - 1, self%bath_period)) &
       call sim%thermostat%act_on_velocities(sim%comm, sim%atoms, sim%step, 1, 0.5_real64*self%bath_time)
     if (is_multiple(sim%step - 1, self%box_period)) &

@@ -3,6 +3,7 @@ module energy_sums
   use base_kinds, only: real64
   use base_constants, only: acceleration_unit
   use energies, only: energies_t, n_energies
+  use kinetics, only: my_group_kinetic_energy, my_kinetic_energy
   use system_state, only: system_state_t
   implicit none
   private
@@ -18,7 +19,7 @@ contains
     type(system_state_t), intent(in) :: state
     type(energies_t), intent(in) :: mine
     type(energies_t) :: total
-    real(real64) :: values(n_energies + 18), momentum(3), mass, centre(3), force(3)
+    real(real64) :: values(n_energies + 21), momentum(3), mass, centre(3), force(3)
     real(real64), allocatable :: block_sums(:, :)
     integer :: g, i, block, first
     associate (atoms => state%atoms)
@@ -57,7 +58,11 @@ contains
       values(:n_energies) = total%part
       values(n_energies + 1:n_energies + 9) = reshape(total%virial, [9])
       values(n_energies + 10:n_energies + 17) = sum(block_sums, dim=2)
-      values(n_energies + 18) = total%half_kick
+      values(n_energies + 18:) = 0.0_real64
+      if (atoms%half_kick_is_known) then
+        values(n_energies + 18) = my_kinetic_energy(atoms, atoms%half_kick)
+        values(n_energies + 19:) = my_group_kinetic_energy(atoms, atoms%half_kick)
+      end if
       call state%comm%sum(values)
       total%part = values(:n_energies)
       total%virial = reshape(values(n_energies + 1:n_energies + 9), [3, 3])
@@ -66,6 +71,8 @@ contains
       total%group_kinetic = values(n_energies + 12:n_energies + 14)
       total%inner_virial = values(n_energies + 15:n_energies + 17)
       total%half_kick = values(n_energies + 18)
+      total%group_half_kick = values(n_energies + 19:)
+      total%kick_share = atoms%kick_share
       total%box = state%grid%box
     end associate
   contains

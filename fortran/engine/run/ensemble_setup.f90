@@ -33,6 +33,7 @@ contains
     bath%of_groups = settings%ensemble%of_groups .and. sim%fixed%n_parted == 0
     bath%seed = settings%dynamics%seed
     call make_thermostat(settings%ensemble%bath, bath, sim%thermostat)
+    sim%atoms%kick_share = sim%thermostat%kick_share()
     sim%stop_period = settings%dynamics%stop_period
     centre_moves = sim%stop_period == 0 .and. (sim%thermostat%moves_centre() .or. settings%restrains_positions() .or. &
                                                 sim%fixed%are_there())

@@ -16,7 +16,8 @@ module integrator
   use energy_log, only: energy_log_t
   use health_watch, only: health_watch_t
   use base_error, only: error_t
-  use kinetics, only: my_energy_of_change, my_kinetic_energy, remove_momentum, remove_rotation
+  use half_kick, only: find_half_kick
+  use kinetics, only: kick, my_kinetic_energy, remove_momentum, remove_rotation
   use replica_exchange, only: replica_exchange_t
   use restart, only: phase_dynamics, phase_fresh, phase_half_step
   use setup, only: draw_velocities
@@ -45,9 +46,8 @@ contains
     type(coupling_t) :: coupling
     type(energies_t) :: total, shown
     type(vital_signs_t) :: signs
-    integer(int64) :: first_step, last_step, begin_step, energy_period, frame_period, restart_period, list_period, long_period
+    integer(int64) :: first_step, last_step, begin_step, energy_period, frame_period, restart_period, list_period
     real(real64) :: timestep, first_kick, work
-    real(real64), allocatable :: half_velocity(:, :)
     character(len=:), allocatable :: restart_name
     logical :: is_leapfrog, restart_now, energy_now, want_energy, whole_step
 
@@ -57,7 +57,7 @@ contains
     frame_period = settings%dynamics%schedule%frame_period
     restart_period = settings%dynamics%schedule%restart_period
     list_period = settings%dynamics%list_period
-    long_period = settings%dynamics%long_period
+    sim%long_period = settings%dynamics%long_period
     is_leapfrog = settings%dynamics%integrator == leapfrog
     restart_name = settings%output%restart
     call coupling%init(settings)
@@ -77,7 +77,7 @@ contains
     sim%progress = 0.0_real64
     if (begin_step > first_step) sim%progress = share_done(begin_step)
     if (checkpoints%continues) call coupling%resume(sim)
-    if (mod(first_step, long_period) /= 0) then
+    if (mod(first_step, sim%long_period) /= 0) then
       call settings%refuse("DYNAMICS", "elec_long_period", "does not divide the step of the restart, "// &
                           to_text(first_step), error)
       return
@@ -92,6 +92,7 @@ contains
       call log%note("continued from the checkpoint at step "//to_text(begin_step))
     end if
     call sim%compute_forces(.true.)
+    call find_half_kick(sim, sim%step)
     total = sim%sum_energies()
     sim%barostat%virial = total%group_virial()
     signs = watch%measure(sim)
@@ -110,16 +111,16 @@ contains
       energy_now = sim%step == last_step .or. is_multiple(sim%step, energy_period)
       want_energy = energy_now .or. coupling%needs_pressure(sim) .or. exchange%is_due(sim%step)
       if (whole_step) call coupling%begin(sim)
-      if (sim%split_forces .and. is_multiple(sim%step - 1, long_period)) &
-        call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
+      if (sim%split_forces .and. is_multiple(sim%step - 1, sim%long_period)) &
+        call push(sim, sim%slow_force, 0.5_real64*sim%long_period*timestep)
       first_kick = merge(0.5_real64, 1.0_real64, whole_step)*timestep
-      call kick(sim, sim%atoms%force, first_kick)
+      call push(sim, sim%atoms%force, first_kick)
       call move_atoms(sim, timestep, coupling%scaling(sim))
       call sim%timer%lap(in_integration)
       call renew_lists(sim, restart_now, is_multiple(sim%step, list_period), error)
       if (allocated(error)) return
       work = sim%mine%release_work
-      call sim%compute_forces(want_energy, slow=is_multiple(sim%step, long_period))
+      call sim%compute_forces(want_energy, slow=is_multiple(sim%step, sim%long_period))
       call sim%field%boost%learn(sim%step, error)
       if (allocated(error)) return
       if (sim%thermostat%is_worked_on) sim%thermostat%my_heat = sim%thermostat%my_heat + (work + sim%mine%release_work)
@@ -127,16 +128,12 @@ contains
                    is_multiple(sim%step, sim%stop_period)
       sim%phase = merge(phase_dynamics, phase_half_step, whole_step)
       if (whole_step) then
-        if (energy_now) half_velocity = sim%atoms%velocity(:, :sim%atoms%n_owned)
-        call kick(sim, sim%atoms%force, 0.5_real64*timestep)
-        if (sim%split_forces .and. is_multiple(sim%step, long_period)) &
-          call kick(sim, sim%slow_force, 0.5_real64*long_period*timestep)
+        call push(sim, sim%atoms%force, 0.5_real64*timestep)
+        if (sim%split_forces .and. is_multiple(sim%step, sim%long_period)) &
+          call push(sim, sim%slow_force, 0.5_real64*sim%long_period*timestep)
         call sim%timer%lap(in_integration)
         call sim%constraints%apply_velocities(sim%atoms%position, sim%atoms%velocity, timestep)
-        if (energy_now) then
-          sim%mine%half_kick = my_energy_of_change(sim%atoms, half_velocity)
-          deallocate (half_velocity)
-        end if
+        if (coupling%acts_after(sim)) call find_half_kick(sim, sim%step)
         call sim%timer%lap(in_constraints)
         if (coupling%needs_pressure(sim)) total = sim%sum_energies()
         call coupling%finish(sim, total)
@@ -145,6 +142,7 @@ contains
         call coupling%change_volume_at_random(sim, total, restart_now, error)
         if (allocated(error)) return
       end if
+      if (want_energy .or. restart_now) call find_half_kick(sim, sim%step)
       call sim%timer%lap(in_integration)
       if (energy_now) then
         shown = sim%sum_energies()
@@ -242,10 +240,10 @@ contains
       associate (atoms => sim%atoms, bath => sim%thermostat)
         call drift(sim, 0.5_real64*timestep)
         call sim%constraints%apply_velocities(atoms%position, atoms%velocity, timestep)
-        before = my_kinetic_energy(atoms, of_groups=.false.)
+        before = my_kinetic_energy(atoms, atoms%velocity)
         call bath%act_in_drift(atoms, sim%step, timestep)
         call sim%constraints%apply_velocities(atoms%position, atoms%velocity, timestep)
-        bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, of_groups=.false.) - before
+        bath%my_heat = bath%my_heat + my_kinetic_energy(atoms, atoms%velocity) - before
         call sim%timer%lap(in_constraints)
         call drift(sim, 0.5_real64*timestep)
       end associate
@@ -275,18 +273,10 @@ contains
   end subroutine drift
 
   !> Velocities by forces (kcal/mol/angstrom) for a time (ps).
-  subroutine kick(sim, force, time)
+  subroutine push(sim, force, time)
     type(simulation_t), intent(inout) :: sim
     real(real64), intent(in) :: force(:, :), time
-    real(real64) :: per_mass(size(sim%atoms%mass))
-    integer :: i
-    per_mass = 0.0_real64
-    where (sim%atoms%mass > 0.0_real64) per_mass = time*acceleration_unit/sim%atoms%mass
-    !$omp parallel do schedule(static)
-    do i = 1, sim%atoms%n_owned
-      sim%atoms%velocity(:, i) = sim%atoms%velocity(:, i) + per_mass(sim%atoms%kind(i))*force(:, i)
-    end do
-    !$omp end parallel do
-  end subroutine kick
+    call kick(sim%atoms%mass, sim%atoms%kind, force, time, sim%atoms%velocity)
+  end subroutine push
 
 end module integrator

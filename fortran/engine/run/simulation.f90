@@ -32,6 +32,8 @@ module simulation
     class(barostat_t), allocatable :: barostat
     !> What the restart file says of thermostats and barostats; those at work keep their own state since.
     type(ensemble_state_t) :: kept
+    !> Steps of a longer step, with split forces.
+    integer(int64) :: long_period = 1
     !> Parts and virial of the last force computation on this rank only.
     type(energies_t) :: mine
     !> Steps between stops of the centre of mass, 0 = never.
@@ -141,6 +143,7 @@ contains
     class(simulation_t), intent(inout) :: self
     logical, intent(in) :: want_energy
     logical, intent(in), optional :: slow
+    self%atoms%half_kick_is_known = .false.
     call self%field%compute(self%system_state_t, want_energy, self%mine, slow)
     call self%sites%hand_over(self%atoms%force)
     ! Where slow forces were not computed they are those of an earlier step, which no site has any more.

@@ -18,6 +18,12 @@ module atoms
     real(real64), allocatable :: position(:, :), force(:, :)
     !> Owned atoms only: (3, n_owned), angstrom/ps.
     real(real64), allocatable :: velocity(:, :)
+    !> What half a kick changes of the velocities of the owned atoms, with forces of constraints, and the share of its
+    !> energy that kinetic energies lack at whole steps: see module half_kick. (3, n_owned), angstrom/ps.
+    real(real64), allocatable :: half_kick(:, :)
+    real(real64) :: kick_share = 0.0_real64
+    !> It is that of the present forces, and of these velocities or those that thermostat and barostat took.
+    logical :: half_kick_is_known = .false.
     !> Anything else that goes with the owned atoms to new owners and into a new order, if allocated: (numbers, n_owned).
     real(real64), allocatable :: carried(:, :)
     !> Where positional restraints hold the owned atoms, if there are any: (4, n_owned), see module anchors.

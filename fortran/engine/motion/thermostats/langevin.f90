@@ -15,6 +15,7 @@ module langevin
   contains
     procedure :: acts_in_drift
     procedure :: moves_centre
+    procedure :: kick_share
     procedure :: act_in_drift
     procedure :: act_on_pistons
   end type langevin_t
@@ -32,6 +33,13 @@ contains
     associate (unused => self); end associate
     moves_centre = .true.
   end function moves_centre
+
+  !> Velocities have the temperature of the bath in the middle of steps.
+  pure real(real64) function kick_share(self)
+    class(langevin_t), intent(in) :: self
+    associate (unused => self); end associate
+    kick_share = 1.0_real64
+  end function kick_share
 
   !> The exact solution of the Ornstein-Uhlenbeck process.
   subroutine act_in_drift(self, atoms, step, time)

@@ -38,6 +38,7 @@ module thermostat
     procedure :: acts_on_velocities
     procedure :: acts_in_drift
     procedure :: moves_centre
+    procedure :: kick_share
     procedure :: act_on_velocities
     procedure :: act_in_drift
     procedure(act_on_pistons), deferred :: act_on_pistons
@@ -81,6 +82,14 @@ contains
     associate (unused => self); end associate
     moves_centre = .false.
   end function moves_centre
+
+  !> Share of the energy of half a kick that makes kinetic energies of whole steps those of the temperature: see module
+  !> half_kick.
+  pure real(real64) function kick_share(self)
+    class(thermostat_t), intent(in) :: self
+    associate (unused => self); end associate
+    kick_share = 2.0_real64/3.0_real64
+  end function kick_share
 
   !> Act on the velocities of all atoms for a time (ps). `part` tells apart two uses within one step.
   subroutine act_on_velocities(self, comm, atoms, step, part, time)
