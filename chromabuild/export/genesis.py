@@ -31,6 +31,7 @@ from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.topology_file import Topology
 from chromabuild.simulate.chromamd import (
     Sections,
+    barostat_period,
     control_text,
     ensemble_section,
     hydrogen_keys,
@@ -133,7 +134,10 @@ def phase_sections(phase: PlannedPhase, before: PlannedPhase | None, dynamics: D
     frames = phase.trajectory_period if phase.frames else 0
     # GENESIS wants every period to be a multiple of this one.
     common = int(np.gcd.reduce([phase.steps, phase.output_period, frames]))
-    period = next(k for k in range(min(LONGEST_PERIOD, common), 0, -1) if common % k == 0)
+    longest = min(LONGEST_PERIOD, common)
+    if phase.kind != "minimise":
+        longest = min(longest, barostat_period(phase))
+    period = next(k for k in range(longest, 0, -1) if common % k == 0)
     periods = {"eneout_period": phase.output_period, "crdout_period": frames, "rstout_period": phase.steps,
                "nbupdate_period": period}
     switch = options.switch_distance if options.switch_distance is not None else options.cutoff

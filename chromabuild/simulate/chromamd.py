@@ -54,8 +54,9 @@ FOLDER_DOMAINS = 256
 """More have their files in folders of 256."""
 THERMOSTAT_PERIOD = 5
 """Steps between two uses of the thermostat: often enough for relaxation times from 0.05 ps."""
-BAROSTAT_PERIOD = 10
-"""Steps between two uses of the barostat, which needs energies."""
+BAROSTAT_TIME = 20.0
+"""Femtoseconds between two uses of the barostat, which needs energies, at most. Kicks of pistons 40 fs apart meet the
+vibrations of water, which take up 0.05 kT/ns per atom."""
 FORCE_SCALE_MAX = 5e-2
 """Largest displacement per force, angstrom^2 mol/kcal. The minimiser finds its step lengths from the curvature: from
 4e-4 for the stiffest mode, an X-H stretch, to this one for soft modes, which are what is left after a few steps."""
@@ -460,6 +461,11 @@ def _replica_stem(phase: PlannedPhase) -> str:
     return f"{phase.stem}_rep{{}}" if phase.exchange else phase.stem
 
 
+def barostat_period(phase: PlannedPhase) -> int:
+    """Steps of a phase between two uses of the barostat."""
+    return max(1, int(BAROSTAT_TIME / phase.timestep))
+
+
 def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
     """What of the control file follows from the settings alone, without the topology."""
     replica = _replica_stem(phase)
@@ -487,7 +493,7 @@ def settings_sections(task: Task, phase: PlannedPhase) -> Sections:
         sections |= {
             "DYNAMICS": {"integrator": "VVER", "nsteps": phase.steps, "timestep": phase.timestep / 1000,
                          "iseed": task.seed, "thermostat_period": THERMOSTAT_PERIOD,
-                         "barostat_period": BAROSTAT_PERIOD, **periods, **hydrogen_keys(phase),
+                         "barostat_period": barostat_period(phase), **periods, **hydrogen_keys(phase),
                          "initial_time": phase.first_time if phase.draws_velocities else None},
             "CONSTRAINTS": {"rigid_bond": True},
             "ENSEMBLE": ensemble_section(task.dynamics, phase),
