@@ -65,7 +65,7 @@ class Benchmark:
         settings = {key: _shown(value) for key, value in vars(self._given).items()
                     if key not in ("quick", "save", "machine", "work") and value is not None}
         result = Result(self.name, datetime.date.today().isoformat(), self.machine, self._versions, settings,
-                        self._tables)
+                        {name: table for name, table in self._tables.items() if table.rows})
         return str(result.write(self._given.machine or slug(self.machine)))
 
     def finish(self) -> None:
