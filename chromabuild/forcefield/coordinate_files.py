@@ -229,7 +229,8 @@ def _read_gro(path: Path) -> Coordinates:
         width = points[1] - points[0]
         moves = len(line.rstrip(b"\r\n")) >= 20 + 6 * width
         file.seek(start)
-        table = _table(path, file, n, 20, width, 6 if moves else 3, 2) * ANGSTROM_PER_NM
+        table = _table(path, file, n, 20, width, 6 if moves else 3, 2)
+        table *= ANGSTROM_PER_NM
         words = file.readline().split()
     try:
         edges = np.array(words, dtype=float) * ANGSTROM_PER_NM
@@ -249,15 +250,15 @@ def _read_gro(path: Path) -> Coordinates:
 
 def _read_inpcrd(path: Path) -> Coordinates:
     """Six numbers of twelve characters a line: positions, then velocities, then the box, each where there is one."""
-    pieces = []
     with open(path, "rb") as file:
         file.readline()
         n = _count(path, file.readline(), 2)
+        values, found = np.empty(min(6 * n + 6, path.stat().st_size // 12)), 0
         number = 2
         for lines in iter(lambda: list(islice(file, _LINES)), []):
             kept = [line.rstrip() for line in lines]
             try:
-                pieces.append(_numbers(b"".join(kept), 12))
+                block = _numbers(b"".join(kept), 12)
             except ValueError:
                 for k, line in enumerate(kept):
                     _table(path, iter([line]), 1, 0, 12, len(line) // 12 or 1, number + k)
@@ -265,18 +266,22 @@ def _read_inpcrd(path: Path) -> Coordinates:
                         raise BadInputError(f"{path}, line {number + k + 1}: its last number is cut short: copy the "
                                             "file again") from None
                 raise
+            values[found:found + len(block)] = block[:max(0, len(values) - found)]
+            found += len(block)
             number += len(lines)
-    values = np.concatenate(pieces) if pieces else np.empty(0)
-    more = len(values) - 3 * n
+    more = found - 3 * n
     # Behind the positions of one or two atoms there is a box: velocities alone could not be told from it.
     kinds = {0: (False, 0), 3: (False, 3), 6: (False, 6), **({} if n < 3 else {3 * n: (True, 0)}),
              3 * n + 3: (True, 3), 3 * n + 6: (True, 6)}
     if more not in kinds:
-        raise BadInputError(f"{path} has {len(values):,} numbers, and {n:,} atoms have {3 * n:,}, or twice as many "
+        raise BadInputError(f"{path} has {found:,} numbers, and {n:,} atoms have {3 * n:,}, or twice as many "
                             "with velocities, and 6 of the box: it is cut short, copy it again")
     moves, edges = kinds[more]
+    values = values[:found]
     box = values[len(values) - edges:] if edges and (values[len(values) - edges:][:3] > 0).all() else None
-    velocity = values[3 * n:6 * n].reshape(n, 3) * _AMBER_VELOCITY if moves else None
+    velocity = values[3 * n:6 * n].reshape(n, 3) if moves else None
+    if velocity is not None:
+        velocity *= _AMBER_VELOCITY
     return Coordinates(values[:3 * n].reshape(n, 3), velocity, box)
 
 
@@ -311,7 +316,7 @@ def _read_namd(path: Path) -> Coordinates:
     if len(data) != 4 + 24 * n:
         raise BadInputError(f"{path} has {n:,} atoms by its first number and room for {max(0, len(data) - 4) // 24:,}: "
                             "it is cut short, copy it again")
-    return Coordinates(data[4:].view("<f8").reshape(n, 3).astype(float))
+    return Coordinates(data[4:].view("<f8").reshape(n, 3).astype(float, copy=False))
 
 
 def _read_openmm(path: Path) -> Coordinates:

@@ -1,11 +1,24 @@
 """A GROMACS top with one molecule of each type, and how many there are of each."""
 
+import copy
 from pathlib import Path
 
 import numpy as np
 from openmm import app
 
 from chromabuild.forcefield.molecule_kinds import Kinds, Residues
+
+_COSTLY = ("dihedrals", "pairs", "cmaps", "exclusions")
+
+
+def bonds_alone(top: app.GromacsTopFile) -> app.GromacsTopFile:
+    """The same without terms of which constraints know nothing, so that a System with constraints is made quickly."""
+    short = copy.copy(top)
+    short._moleculeTypes = {}
+    for name, kind in top._moleculeTypes.items():
+        short._moleculeTypes[name] = copy.copy(kind)
+        vars(short._moleculeTypes[name]).update({terms: [] for terms in _COSTLY}, nrexcl=1)
+    return short
 
 
 class OneOfEach(app.GromacsTopFile):

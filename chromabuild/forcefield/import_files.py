@@ -24,7 +24,7 @@ from chromabuild.forcefield import prmtop_file, psf_file
 from chromabuild.forcefield.coordinate_files import Coordinates, read_cell, read_coordinates, read_velocities
 from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
 from chromabuild.forcefield.from_openmm import topology_from_system
-from chromabuild.forcefield.gromacs_kinds import OneOfEach
+from chromabuild.forcefield.gromacs_kinds import OneOfEach, bonds_alone
 from chromabuild.forcefield.local_restraints import add_local_restraints
 from chromabuild.forcefield.molecule_kinds import Kinds, Residues, expanded
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
@@ -170,7 +170,7 @@ def write_start(topology: Topology, position: np.ndarray, box: Sequence[float] |
         vectors = np.diag(np.ceil(np.ptp(position, axis=0)) + 2.0)
         shift = 1.0 - position.min(axis=0)
     _check_bonds(topology, position, vectors if periodic else None, path)
-    _write_brick(folder, position + shift, vectors, topology.residue_of_atom())
+    _write_brick(folder, position, shift, vectors, topology.residue_of_atom())
     return vectors, shift
 
 
@@ -285,7 +285,8 @@ def _read_amber(path: Path, parameters: list[str], include: str | Path | None, b
 def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
     options = {} if include is None else {"includeDir": str(include)}
     top = OneOfEach(path, include) if by_kinds else app.GromacsTopFile(str(path), **options)
-    content = _Structure(top.topology, top.createSystem(**_FLEXIBLE), top.createSystem(**_RIGID), "GROMACS",
+    flexible = top.createSystem(**_FLEXIBLE)
+    content = _Structure(top.topology, flexible, bonds_alone(top).createSystem(**_RIGID), "GROMACS",
                          copies=top.kinds() if by_kinds else None)
     give_names(content.atoms, gromacs_names(top))
     return _with_numbers(content)
@@ -352,11 +353,18 @@ def _check_bonds(topology: Topology, position: np.ndarray, box: np.ndarray | Non
         raise BadInputError(told)
 
 
-def _write_brick(folder: Path, position: np.ndarray, vectors: np.ndarray, residue: np.ndarray) -> None:
-    """All atoms as one brick. Residues are put whole around their first atom, which is put into the box."""
-    start = np.searchsorted(residue, residue)  # first atom of the residue of each atom
-    apart = nearest_image(position - position[start], vectors)
-    thousandths = np.round((wrapped(position[start], vectors) + apart) * 1000).astype(np.int32)
+def _write_brick(folder: Path, position: np.ndarray, shift: np.ndarray, vectors: np.ndarray,
+                 residue: np.ndarray) -> None:
+    """All atoms, moved by ``shift``, as one brick. Residues are put whole around their first atom, which is put into
+    the box."""
+    first = np.append(np.flatnonzero(np.diff(residue, prepend=-1)), len(residue))  # atoms of residues
+    thousandths = np.empty(position.shape, dtype=np.int32)
+    for k in range(0, len(first) - 1, _ROWS // 4):
+        bounds = first[k:k + _ROWS // 4 + 1]
+        rows = slice(bounds[0], bounds[-1])
+        here = position[rows] + shift
+        start = np.repeat(here[bounds[:-1] - bounds[0]], np.diff(bounds), axis=0)
+        thousandths[rows] = np.round((wrapped(start, vectors) + nearest_image(here - start, vectors)) * 1000)
     box = np.diag(vectors)
     content = packed(BrickFile(box, np.zeros(3), box, np.arange(len(position)), thousandths))
     edges = tuple(float(edge) for edge in box)

@@ -5,7 +5,7 @@ and terms is the same; those of several residues also in the numbers and segment
 64 bits over hashed atoms and terms, which chance makes equal once in 1e19 pairs of kinds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,7 +51,7 @@ class Kinds:
         return chosen
 
 
-def find_kinds(residues: Residues, alike: Sequence[np.ndarray],
+def find_kinds(residues: Residues, alike: Iterable[np.ndarray],
                terms: Sequence[tuple[np.ndarray, np.ndarray | None]]) -> Kinds:
     """Kinds of molecules of ``n`` atoms.
 

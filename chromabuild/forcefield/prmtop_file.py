@@ -5,6 +5,7 @@ Sections, their order and the meaning of POINTERS: "AMBER file formats", ambermd
 
 import mmap
 import re
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ _CHARMM_TERMS = {"CHARMM_UREY_BRADLEY": (2, "CHARMM_UREY_BRADLEY_COUNT"),
                  "CHARMM_CMAP_INDEX": (5, "CHARMM_CMAP_COUNT")}
 """The same of terms whose atoms are counted from 1, and the section whose first number counts them."""
 _BLOCK = 1 << 18
+_NARROW = 8
+"""Characters of numbers that fit into 32 bits, also sixteen times (``_marked``)."""
 
 
 class Prmtop:
@@ -55,6 +58,7 @@ class Prmtop:
             if found is None:
                 raise BadInputError(f"{self.path}: section {name} has no %FORMAT: it is damaged, write the file again")
             self._sections[name] = self._data[line:body], body, end
+        self._forget()
         self.pointers = self.integers("POINTERS")
         if len(self.pointers) < 31 or self.pointers[0] < 1:
             raise BadInputError(f"{self.path}: POINTERS has {len(self.pointers)} numbers, and a prmtop has 31 and at "
@@ -84,12 +88,18 @@ class Prmtop:
         else:
             rest = bytes(body[rows * line:]).rstrip(b"\r\n")
             rest = rest.ljust(-(-len(rest) // width) * width)
-            tail = np.frombuffer(rest, np.uint8).reshape(-1, width)
-            found = np.concatenate([whole[:, :-1].reshape(-1, width), tail])
+            found = np.empty((rows * per_line + len(rest) // width, width), np.uint8)
+            found[:rows * per_line].reshape(rows, line - 1)[:] = whole[:, :-1]
+            found[rows * per_line:] = np.frombuffer(rest, np.uint8).reshape(-1, width)
+        self._forget()
         if expected is not None and len(found) < expected:
             raise BadInputError(f"{self.path}: section {name} has {len(found):,} values, and POINTERS ask for "
                                 f"{expected:,}: it is cut short, write it again")
         return found if expected is None else found[:expected]
+
+    def _forget(self) -> None:
+        """What was read of the file needs no memory: it is read again from the disk where it is wanted again."""
+        self._data.madvise(mmap.MADV_DONTNEED)
 
     def _ragged(self, start: int, end: int, width: int) -> np.ndarray:
         """Cells of lines of different length."""
@@ -98,11 +108,13 @@ class Prmtop:
                              np.uint8).reshape(-1, width)
 
     def integers(self, name: str, expected: int | None = None) -> np.ndarray:
-        """(values,) int64 of a section."""
+        """(values,) of a section: int32 where its cells hold no larger numbers, int64 otherwise."""
         cells = self.cells(name, expected)
+        values = np.empty(len(cells), np.int64 if cells.shape[1] > _NARROW else np.int32)
         try:
-            return np.concatenate([np.empty(0, np.int64), *(_integers(cells[k:k + _BLOCK])
-                                                            for k in range(0, len(cells), _BLOCK))])
+            for k in range(0, len(cells), _BLOCK):
+                values[k:k + _BLOCK] = _integers(cells[k:k + _BLOCK])
+            return values
         except ValueError:
             raise BadInputError(f"{self.path}: section {name} holds something else than whole numbers: it is damaged, "
                                 "write it again") from None
@@ -132,17 +144,18 @@ def box_of(prmtop: Prmtop) -> np.ndarray | None:
 def kinds_of(prmtop: Prmtop) -> tuple[Kinds, Residues]:
     """Molecules that are alike, and residues, which a prmtop numbers through the system."""
     n, n_residues = prmtop.n_atoms, int(prmtop.pointers[11])
-    first = np.append(prmtop.integers("RESIDUE_POINTER", n_residues) - 1, n)
+    first = np.append(prmtop.integers("RESIDUE_POINTER", n_residues).astype(np.int64) - 1, n)
     if len(first) < 2 or first[0] != 0 or (np.diff(first) < 1).any():
         raise BadInputError(f"{prmtop.path}: RESIDUE_POINTER does not ascend from 1: it is damaged, write it again")
     residues = Residues(first, np.arange(1, n_residues + 1), np.full(n_residues, b"1", dtype="S4"))
-    alike = [_words(prmtop.cells(name, n)) for name in _OF_ATOMS if name in prmtop]
-    alike.append(np.repeat(_words(prmtop.cells("RESIDUE_LABEL", n_residues)), np.diff(first)))
+    # One after another: each takes eight bytes an atom.
+    alike = chain((_words(prmtop.cells(name, n)) for name in _OF_ATOMS if name in prmtop),
+                  [np.repeat(_words(prmtop.cells("RESIDUE_LABEL", n_residues)), np.diff(first))])
     terms = [_checked(prmtop, name, *terms_of(prmtop, name)) for name in (*_TERMS, *_CHARMM_TERMS)
              if name in _TERMS or name in prmtop]
     owner, partner = exclusions_of(prmtop)
     terms.append(_checked(prmtop, "EXCLUDED_ATOMS_LIST", np.column_stack([owner, partner]), None))
-    return find_kinds(residues, alike, [(np.abs(atoms), parameter) for atoms, parameter in terms]), residues
+    return find_kinds(residues, alike, terms), residues
 
 
 def terms_of(prmtop: Prmtop, name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -158,23 +171,26 @@ def terms_of(prmtop: Prmtop, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _marked(rows: np.ndarray) -> np.ndarray:
     """Types of terms together with the signs of their atoms."""
-    signs = ((rows[:, :-1] < 0) << np.arange(rows.shape[1] - 1)).sum(axis=1)
-    return rows[:, -1] * 16 + signs
+    types = 16 * rows[:, -1]
+    for column in range(rows.shape[1] - 1):
+        types += (rows[:, column] < 0).astype(types.dtype) << column
+    return types
 
 
 def exclusions_of(prmtop: Prmtop) -> tuple[np.ndarray, np.ndarray]:
     """(e,) each: atoms and those that they exclude, from 0; an atom that excludes none names itself."""
     counts = prmtop.integers("NUMBER_EXCLUDED_ATOMS", prmtop.n_atoms)
     partner = prmtop.integers("EXCLUDED_ATOMS_LIST", int(counts.sum())) - 1
-    owner = np.repeat(np.arange(prmtop.n_atoms), counts)
+    owner = np.repeat(np.arange(prmtop.n_atoms, dtype=partner.dtype), counts)
     return owner, np.where(partner < 0, owner, partner)
 
 
 def _checked(prmtop: Prmtop, name: str, atoms: np.ndarray,
              parameter: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-    """The same. Raises BadInputError for atoms that are not there."""
-    if len(atoms) and int(np.abs(atoms).max()) >= prmtop.n_atoms:
-        raise BadInputError(f"{prmtop.path}: section {name} names atom {int(np.abs(atoms).max()) + 1:,} of "
+    """The same without marks. Raises BadInputError for atoms that are not there."""
+    atoms = np.abs(atoms)
+    if atoms.max(initial=0) >= prmtop.n_atoms:
+        raise BadInputError(f"{prmtop.path}: section {name} names atom {int(atoms.max()) + 1:,} of "
                             f"{prmtop.n_atoms:,}: it is damaged, write it again")
     return atoms, parameter
 

@@ -73,11 +73,14 @@ class Psf:
             lines = list(islice(file, min(_LINES, n - k)))
             for line in lines:
                 words = line.split(None, 3)
-                if len(words) < 4 or len(words[3].split(None, 5)) < 5:
-                    raise BadInputError(f"{self.path} ends after {k:,} of {n:,} atoms, or the line of atom {k + 1:,} "
-                                        "has too few words: it is cut short, write it again")
-                text = words[3].rstrip()
-                self.kind_of_atom.append(known.setdefault(text, len(known)))
+                text = words[-1].rstrip() if words else ""
+                kind = known.get(text)
+                if kind is None:
+                    if len(words) < 4 or len(text.split(None, 5)) < 5:
+                        raise BadInputError(f"{self.path} ends after {k:,} of {n:,} atoms, or the line of atom "
+                                            f"{k + 1:,} has too few words: it is cut short, write it again")
+                    kind = known[text] = len(known)
+                self.kind_of_atom.append(kind)
                 label = words[1], words[2], text.split(None, 1)[0]
                 if label != before:
                     before = label
@@ -97,11 +100,14 @@ class Psf:
 
     def _numbers(self, file: TextIO, n: int, per_line: int, name: str) -> np.ndarray:
         """(n,) numbers of the lines that follow."""
-        lines = list(islice(file, -(-n // per_line)))
+        left = -(-n // per_line)
+        pieces = [np.empty(0, np.int64)]
         try:
-            values = np.array("".join(lines).split(), dtype=np.int64) if n < _LINES else np.concatenate(
-                [np.fromstring("".join(lines[k:k + _LINES]), dtype=np.int64, sep=" ")
-                 for k in range(0, len(lines), _LINES)])
+            while lines := list(islice(file, min(_LINES, left))):
+                left -= len(lines)
+                pieces.append(np.array("".join(lines).split(), dtype=np.int64) if n < _LINES else
+                              np.fromstring("".join(lines), dtype=np.int64, sep=" "))
+            values = np.concatenate(pieces)
         except ValueError:
             values = np.empty(0)
         if len(values) != n:

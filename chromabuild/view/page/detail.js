@@ -50,7 +50,7 @@ export class Detail {
     const tube = new Tube(last - first + 1, SIDES, this.radius);
     tube.move(points);
     this.runs.push([first, tube]);
-    const mesh = new THREE.Mesh(tube.geometry, this.material);
+    const mesh = new THREE.Mesh(tube.geometry, [this.material]);
     mesh.frustumCulled = false;
     this.group.add(mesh);
   }

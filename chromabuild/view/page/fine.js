@@ -39,7 +39,7 @@ export class Fine {
     this.tube = new Tube(nDrawn, sides, facts.sizes.dna);
     this.discs = new Copies(discGeometry(facts.sizes.core, facts.sizes.height, corners), nNucleosomes);
     for (const { geometry } of [this.tube, this.discs]) {
-      const mesh = new THREE.Mesh(geometry, this.material);
+      const mesh = new THREE.Mesh(geometry, [this.material]);
       mesh.frustumCulled = false;
       this.group.add(mesh);
     }

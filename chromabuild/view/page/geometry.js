@@ -16,33 +16,27 @@ function fresh(attribute, Kind) {
 // Indices of so many vertices.
 const indices = (vertices, size) => new (vertices > 65535 ? Uint32Array : Uint16Array)(size);
 
-// A shape of so many vertices and indices, none drawn yet. Its mesh must not be culled: its positions, from which the
-// library would find its extent, are given up.
-function emptyShape(vertices, size) {
+// A shape of so many vertices and with these indices, none drawn yet. Its mesh has its material in a list, since parts
+// of the shape are drawn, and must not be culled: its positions, from which the library would find its extent, are given
+// up.
+function emptyShape(vertices, index) {
   const geometry = new THREE.BufferGeometry();
   geometry.setAttribute("position", passing(new Float32Array(3 * vertices), 3));
   geometry.setAttribute("normal", passing(new Int8Array(4 * vertices), 4, true));
   geometry.setAttribute("tint", passing(new Uint8Array(4 * vertices), 4, true));
-  geometry.setIndex(new THREE.BufferAttribute(indices(vertices, size), 1));
-  geometry.setDrawRange(0, 0);
+  geometry.setIndex(passing(index, 1));
   geometry.computeBoundingSphere(); // of no size, once: nothing is culled by it
   return geometry;
 }
 
-// Which pieces of a shape are drawn: `shown` keeps it, `write(index, used, k)` adds the corners of piece k behind the
-// `used` ones and returns how many there are then. The index stays one array: new ones would be kept by the graphics
-// memory until the next collection of garbage.
-function showPieces(geometry, shown, visible, write) {
-  let used = 0, changed = false;
-  for (let k = 0; k < shown.length; k++) {
-    const now = visible(k) ? 1 : 0;
-    changed ||= shown[k] !== now;
-    shown[k] = now;
+// Which of the `count` pieces of a shape, each of `size` indices, are drawn: as runs, so that the index stays as it is.
+function showPieces(geometry, count, size, visible) {
+  geometry.clearGroups();
+  for (let k = 0, from = 0; k <= count; k++) {
+    if (k < count && visible(k)) continue;
+    if (k > from) geometry.addGroup(from * size, (k - from) * size, 0);
+    from = k + 1;
   }
-  if (!changed) return;
-  for (let k = 0; k < shown.length; k++) if (shown[k]) used = write(geometry.index.array, used, k);
-  geometry.index.needsUpdate = true;
-  geometry.setDrawRange(0, used);
 }
 
 // A tube through points (3 p), `sides` corners around; normals are turned along the path as little as it asks for.
@@ -51,17 +45,15 @@ export class Tube {
     this.count = count;
     this.sides = sides;
     this.radius = radius;
-    this.geometry = emptyShape(count * sides, 6 * sides * (count - 1));
+    this.geometry = emptyShape(count * sides, this.corners());
     this.ring = Array.from({ length: sides }, (_, k) =>
       [Math.cos(2 * Math.PI * k / sides), Math.sin(2 * Math.PI * k / sides)]);
-    this.shown = new Uint8Array(count - 1);
     this.show(() => true);
   }
 
-  // Which pieces between neighbouring points are drawn.
-  show(visible) {
-    const { sides } = this;
-    showPieces(this.geometry, this.shown, visible, (index, used, k) => {
+  corners() {
+    const { count, sides } = this, index = indices(count * sides, 6 * sides * (count - 1));
+    for (let k = 0, used = 0; k + 1 < count; k++) {
       for (let s = 0; s < sides; s++) {
         const a = k * sides + s, b = k * sides + (s + 1) % sides;
         index[used++] = a;
@@ -71,9 +63,12 @@ export class Tube {
         index[used++] = b + sides;
         index[used++] = a + sides;
       }
-      return used;
-    });
+    }
+    return index;
   }
+
+  // Which pieces between neighbouring points are drawn.
+  show(visible) { showPieces(this.geometry, this.count - 1, 6 * this.sides, visible); }
 
   move(points) {
     const { count, sides, radius, ring } = this;
@@ -141,19 +136,16 @@ export class Copies {
     this.shape = shape;
     this.count = count;
     this.size = shape.attributes.position.count;
-    this.geometry = emptyShape(this.size * count, shape.index.count * count);
-    this.shown = new Uint8Array(count);
+    const corners = shape.index.array, index = indices(this.size * count, corners.length * count);
+    for (let k = 0, used = 0; k < count; k++) {
+      for (let i = 0; i < corners.length; i++) index[used++] = corners[i] + k * this.size;
+    }
+    this.geometry = emptyShape(this.size * count, index);
     this.show(() => true);
   }
 
   // Which copies are drawn.
-  show(visible) {
-    const corners = this.shape.index.array;
-    showPieces(this.geometry, this.shown, visible, (index, used, k) => {
-      for (let i = 0; i < corners.length; i++) index[used++] = corners[i] + k * this.size;
-      return used;
-    });
-  }
+  show(visible) { showPieces(this.geometry, this.count, this.shape.index.count, visible); }
 
   // Places every copy: `place(k, at, turn)` sets centre and quaternion.
   move(place) {

@@ -87,7 +87,7 @@ export function createScene(canvas) {
       const pieces = 20, arc = new Tube(pieces + 1, 4, Math.min(Math.max(ball.radius / 260, 3), 14));
       arc.move(arcPoints(place((a + b) / 2), place((c + d) / 2), ball.centre, pieces));
       arc.paint(() => colour);
-      const mesh = new THREE.Mesh(arc.geometry, onTop);
+      const mesh = new THREE.Mesh(arc.geometry, [onTop]);
       mesh.frustumCulled = false;
       arcs.add(mesh);
     }
@@ -169,8 +169,17 @@ export function createScene(canvas) {
     fine.group.visible = isFine;
     coarse.group.visible = !isFine;
     if (!isFine) coarse.sort(camera);
-    if (renderer.getPixelRatio() !== ratio) renderer.setPixelRatio(ratio);
+    if (renderer.getPixelRatio() !== ratio) resample(ratio);
     uniforms.pixels.value = canvas.height;
+  }
+
+  // The old picture is given up before there is another: both at once would leave gaps in the graphics memory.
+  function resample(ratio) {
+    const context = renderer.getContext();
+    canvas.width = canvas.height = 1;
+    context.clear(context.COLOR_BUFFER_BIT | context.DEPTH_BUFFER_BIT);
+    context.readPixels(0, 0, 1, 1, context.RGBA, context.UNSIGNED_BYTE, new Uint8Array(4)); // when it is gone
+    renderer.setPixelRatio(ratio);
   }
 
   function lightDepth() {
