@@ -42,7 +42,7 @@ def make(folder: Path, solute_file: Path | None, copies: int) -> int:
     solute = Solute.read(solute_file)
     if not (folder / "bricks" / "bricks.txt").is_file():
         make_topology(solute, {}).write(folder / "topology.h5")
-        write_lone_bricks(solute, folder / "bricks")
+        write_lone_bricks(solute.position, solute.residue_first_atom, folder / "bricks")
     return solute.n_atoms
 
 

@@ -228,6 +228,25 @@ def build_solute(scaffold: "Scaffold", settings: Settings | None = None, *, seed
     return build(scaffold, changed(settings, "build", keys, seed, "build_solute()"), thread_count(threads), progress)
 
 
+@_with_keys_of("refine")
+def refine_solute(solute: "Solute", folder: str | Path, settings: Settings | None = None, *, seed: int | None = None,
+                  threads: int | None = None, progress: Progress = silent, **keys: object) -> "tuple[Solute, Summary]":
+    """A new solute after dynamics of its beads, three a nucleotide and one an amino acid, and what happened in numbers.
+
+    Salt is that of section ``solvate``, the temperature that of ``simulate``. What it touches, the solute holds on to;
+    ``remove_clashes`` comes next. Work files go to ``folder``, from which an interrupted call goes on; in the end it
+    holds the logs.
+
+    Raises BadInputError for a solute with circles of DNA or with residues that are neither DNA nor protein,
+    ResourceError when the engine is missing.
+    """
+    from chromabuild.simulate.bead_refinement import refine
+
+    settings = changed(settings, "refine", keys, seed, "refine_solute()")
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return refine(solute, settings, Path(folder), thread_count(threads), progress)
+
+
 @_with_keys_of("clash")
 def remove_clashes(solute: "Solute", settings: Settings | None = None, *, seed: int | None = None,
                    threads: int | None = None, progress: Progress = silent, **keys: object,

@@ -135,7 +135,7 @@ class Build:
         from chromabuild.pipeline.stages import STAGES
 
         self.root = root
-        names = [stage.name for stage in STAGES if stage.name != "relax"]
+        names = [stage.name for stage in STAGES if stage.name not in ("refine", "relax")]
         self.stages = names[:names.index(until) + 1]
         self.after: dict[str, dict[str, bytes]] = {}
         self.seconds: dict[str, float] = {}

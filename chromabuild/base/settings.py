@@ -130,6 +130,17 @@ class BuildSection(Section):
     tails: Literal["compact", "crystal", "scaffold"] = Field("compact", description="histone tails lying on their own nucleosome, as in solution; as in 1KX5, stretched out by crystal packing: a much larger box; or following the tail beads of the scaffold")
 
 
+class RefineSection(Section):
+    """Dynamics of the built solute as beads, three a nucleotide and one an amino acid, before clashes are corrected."""
+
+    enabled: bool = Field(False, description="whether the built solute moves as beads and is laid back on them: a fold from the mesoscale model settles at the resolution of residues")
+    minimise_steps: int = Field(2000, ge=1, description="steps of minimisation before dynamics, and again after it, so that atoms are laid on beads without thermal noise")
+    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("100 ps", description="Langevin dynamics at simulate.temperature, with its unit; empty: minimisation alone")
+    timestep: float = Field(10.0, gt=0, le=20, description="fs")
+    friction: Positive = Field(1.0, description="of Langevin dynamics, 1/ps")
+    cutoff: float = Field(30.0, ge=15, le=100, description="angstrom; charges, which salt screens as section solvate says, are shifted to no force and energy there")
+
+
 class ClashSection(Section):
     """Clash detection and correction."""
 
@@ -266,6 +277,7 @@ class Settings(Section):
     scaffold: ScaffoldSection = ScaffoldSection()
     ensemble: EnsembleSection = EnsembleSection()
     build: BuildSection = BuildSection()
+    refine: RefineSection = RefineSection()
     clash: ClashSection = ClashSection()
     relax: RelaxSection = RelaxSection()
     solvate: SolvateSection = SolvateSection()
@@ -348,7 +360,8 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     if config.simulate.phases and config.simulate.protocol and "protocol" in config.simulate.model_fields_set:
         raise BadInputError(f"{path}: simulate.protocol and simulate.phases are both given: leave one of them empty")
     check_phases(config.simulate.phases, str(path))
-    problem = _problem_of_replicas(config) or _problem_of_boosts(config) or _problem_of_tail(config.dynamics)
+    problem = (_problem_of_replicas(config) or _problem_of_boosts(config) or _problem_of_tail(config.dynamics)
+               or _problem_of_refinement(config))
     if problem:
         raise BadInputError(f"{path}: {problem}")
     problem = launcher_problem(config.dynamics.launcher)
@@ -382,6 +395,14 @@ def _problem_of_boosts(config: Settings) -> str | None:
         return None
     return (f"phase {boosted.name} has a boost, which dynamics.engine {config.dynamics.engine} does not know: set "
             "dynamics.engine to chromamd")
+
+
+def _problem_of_refinement(config: Settings) -> str | None:
+    """What dynamics of beads do not go with."""
+    if config.refine.enabled and config.locus.circular:
+        return ("refine.enabled does not go with locus.circular, since the backbone of a circle is not laid back on beads: "
+                "set it to false")
+    return None
 
 
 def _problem_of_tail(dynamics: DynamicsSection) -> str | None:

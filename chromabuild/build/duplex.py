@@ -91,7 +91,8 @@ def build_dna(
     else:
         bases, origins, frames = base_frames(sequence, origin, frame, threads, modified, pairs)
         base_atoms, c1 = place_bases(bases, origins, frames)
-        obstacles = _obstacles(c1, histones, None if modified is None else substituents(modified, base_atoms), threads)
+        added = None if modified is None else substituents(modified, base_atoms)
+        obstacles = neighbours_of_dna(c1, histones, added, threads)
         sugar, iterations = close_backbone(bases, origins, frames, threads, obstacles=obstacles)
 
     n, index = len(sequence), {name: k for k, name in enumerate(residue_names())}
@@ -116,10 +117,7 @@ def build_dna(
         if library[kind].modification:
             for name, placed in added_atoms(library[kind].modification, base_atoms[which]).items():
                 position[first_atom[which] + atoms[name]] = placed
-    for end in (0, n) if phosphate and not circular else ():
-        _place_phosphate(position[first_atom[end]:], library[template[end]].index, _AT_FIVE)
-    for end in (n - 1, 2 * n - 1) if phosphate_3 and not circular else ():
-        _place_phosphate(position[first_atom[end]:], library[template[end]].index, _AT_THREE)
+    place_end_phosphates(position, template, first_atom)
     place_hydrogens(position, template, first_atom)
     settle_base_methyls(position, template, first_atom)
     if modified is not None:
@@ -134,6 +132,15 @@ _AT_THREE = (("P3", "C4'", "C3'", "O3'", 1.607, 119.7, -169.0), ("O3T", "C3'", "
 """Atoms of a phosphate, three atoms that each is placed by, its length (angstrom), angle and torsion (degree)."""
 
 
+def place_end_phosphates(position: np.ndarray, residue_template: np.ndarray, first_atom: np.ndarray) -> None:
+    """Place the phosphates of the ends that have one; arguments as of ``molecule.hydrogens.place_hydrogens``."""
+    library = list(residue_library().values())
+    for k, kind in enumerate(residue_template):
+        for suffix, atoms in ((PHOSPHATE, _AT_FIVE), (PHOSPHATE_3, _AT_THREE)):
+            if library[kind].name.endswith(suffix):
+                _place_phosphate(position[first_atom[k]:], library[kind].index, atoms)
+
+
 def _place_phosphate(position: np.ndarray, index: dict[str, int], atoms: tuple[tuple, ...]) -> None:
     """Put the phosphate of an end, (k, 3) from the first atom of its nucleotide, where it would stand within B-DNA.
 
@@ -146,8 +153,8 @@ def _place_phosphate(position: np.ndarray, index: dict[str, int], atoms: tuple[t
         known[name] = position[index[name]] = place(known[a], known[b], known[c], length, angle, turn)
 
 
-def _obstacles(c1: np.ndarray, histones: tuple[np.ndarray, np.ndarray] | None,
-               added: tuple[np.ndarray, np.ndarray] | None, threads: int) -> Obstacles | None:
+def neighbours_of_dna(c1: np.ndarray, histones: tuple[np.ndarray, np.ndarray] | None,
+                      added: tuple[np.ndarray, np.ndarray] | None, threads: int) -> Obstacles | None:
     """Those of the atoms (k, 3), with their ``ATOM_CLASS`` (k,), of histones and of what bases have in addition that
     the sugar-phosphates at ``c1`` (2n, 3) can touch."""
     present = [one for one in (histones, added) if one]
@@ -189,7 +196,7 @@ def _closed_circle(
     place = bases, origins[repeated], frames[repeated]  # a base and its copy must lie in the same place
     base_atoms, c1 = place_bases(*place)
     added = None if modified is None else substituents(modified, base_atoms[inner])
-    obstacles = _obstacles(c1, histones, added, threads)
+    obstacles = neighbours_of_dna(c1, histones, added, threads)
     sugar, iterations = close_backbone(*place, threads, obstacles=obstacles)
     sugar, more = close_backbone(*place, threads, start=sugar[repeated], obstacles=obstacles)
     return tuple(part[inner] for part in (bases, base_atoms, sugar, iterations + more))

@@ -13,6 +13,7 @@ from chromabuild.cli import (  # noqa: F401  (each module puts its command on th
     init,
     plan,
     quantum,
+    refine,
     relax,
     report,
     run,

@@ -36,9 +36,10 @@ class MoleculeTemplate:
 
     The field ``bond_atoms`` is the dataset ``bond/atoms`` of the file, and so on: docs/reference/file-formats.md has
     the energy function behind each table. Units: ``charge`` e, ``mass`` u; ``r0``, ``sigma`` and ``distance`` angstrom;
-    ``theta0``, ``phase`` and ``psi0`` degree; ``k`` kcal/mol, per angstrom^2 of bonds and Urey-Bradley terms and per
-    radian^2 of angles and impropers; ``epsilon`` kcal/mol; ``charge_product`` e^2. Virtual sites: site and parents.
-    ``atom_class`` is CHARMM's atom type, by which its parameter files name terms; empty in other force fields.
+    ``theta0``, ``phase``, ``psi0`` and other angles degree; ``k`` kcal/mol, per angstrom^2 of bonds and Urey-Bradley
+    terms and per radian^2 of angles and impropers, ``bond_k4`` per angstrom^4; ``epsilon`` kcal/mol; ``charge_product``
+    e^2; ``gaussian_width`` radian, ``alpha`` 1/angstrom. Virtual sites: site and parents. ``atom_class`` is CHARMM's
+    atom type, by which its parameter files name terms; empty in other force fields.
     """
 
     name: str
@@ -55,6 +56,7 @@ class MoleculeTemplate:
     bond_atoms: np.ndarray = _column("<i4", 2)
     bond_k: np.ndarray = _column("<f8")
     bond_r0: np.ndarray = _column("<f8")
+    bond_k4: np.ndarray = _column("<f8")
     angle_atoms: np.ndarray = _column("<i4", 3)
     angle_k: np.ndarray = _column("<f8")
     angle_theta0: np.ndarray = _column("<f8")
@@ -75,6 +77,32 @@ class MoleculeTemplate:
     pair14_charge_product: np.ndarray = _column("<f8")
     pair14_sigma: np.ndarray = _column("<f8")
     pair14_epsilon: np.ndarray = _column("<f8")
+    gaussian_atoms: np.ndarray = _column("<i4", 4)
+    gaussian_k: np.ndarray = _column("<f8")
+    gaussian_width: np.ndarray = _column("<f8")
+    gaussian_phi0: np.ndarray = _column("<f8")
+    stacking_atoms: np.ndarray = _column("<i4", 3)
+    stacking_epsilon: np.ndarray = _column("<f8")
+    stacking_r0: np.ndarray = _column("<f8")
+    stacking_theta0: np.ndarray = _column("<f8")
+    stacking_alpha: np.ndarray = _column("<f8")
+    stacking_sharpness: np.ndarray = _column("<f8")
+    base_pair_atoms: np.ndarray = _column("<i4", 4)
+    base_pair_epsilon: np.ndarray = _column("<f8")
+    base_pair_r0: np.ndarray = _column("<f8")
+    base_pair_theta1: np.ndarray = _column("<f8")
+    base_pair_theta2: np.ndarray = _column("<f8")
+    base_pair_phi0: np.ndarray = _column("<f8")
+    base_pair_alpha: np.ndarray = _column("<f8")
+    base_pair_sharpness: np.ndarray = _column("<f8")
+    cross_stacking_atoms: np.ndarray = _column("<i4", 5)
+    cross_stacking_epsilon: np.ndarray = _column("<f8")
+    cross_stacking_r0: np.ndarray = _column("<f8")
+    cross_stacking_theta3: np.ndarray = _column("<f8")
+    cross_stacking_theta: np.ndarray = _column("<f8")
+    cross_stacking_alpha: np.ndarray = _column("<f8")
+    cross_stacking_sharpness3: np.ndarray = _column("<f8")
+    cross_stacking_sharpness: np.ndarray = _column("<f8")
     constraint_atoms: np.ndarray = _column("<i4", 2)
     constraint_distance: np.ndarray = _column("<f8")
     virtual_site_atoms: np.ndarray = _column("<i4", 4)
@@ -92,10 +120,13 @@ class MoleculeTemplate:
 
 
 _SCHEMA = [(f.name, f.metadata["dtype"], f.metadata["shape"]) for f in fields(MoleculeTemplate) if f.metadata]
-_TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "constraint")
+_OF_BEADS = ("gaussian", "stacking", "base_pair", "cross_stacking")
+"""Terms of DNA as beads."""
+_TERMS = ("bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", *_OF_BEADS, "constraint")
 _SITES = "virtual_site"
 _OPTIONAL = {"virtual_site_atoms": _SITES, "virtual_site_w2": _SITES, "virtual_site_w3": _SITES,
-             "atom_class": "atom_class"}
+             "atom_class": "atom_class", "bond_k4": "bond/k4",
+             **{name: kind for name, _, _ in _SCHEMA for kind in _OF_BEADS if name.startswith(kind + "_")}}
 """What is in files only of templates that have any: field, and what stands there then."""
 
 
@@ -258,8 +289,11 @@ class Topology:
 
     def _write_pieces(self, file: h5py.File) -> None:
         """What the engine reads of molecules with several residues."""
-        tables = {kind: [name for name, _, _ in _SCHEMA if _dataset_name(name).split("/")[0] == kind]
+        written = [name for name, _, _ in _SCHEMA
+                   if name not in _OPTIONAL or any(len(getattr(t, name)) for t in self.templates)]
+        tables = {kind: [name for name in written if _dataset_name(name).split("/")[0] == kind]
                   for kind in (*_TERMS, "exclusion", *self._sites_in_pieces())}
+        tables = {kind: columns for kind, columns in tables.items() if columns}
         pieces = cut_into_pieces(self.templates, tables)
         if len(pieces.first_atom) == 1:
             return

@@ -171,6 +171,9 @@ def export_scene(settings: Settings, path: Path, region: str | None = None, nucl
     if path.suffix == ".zip" and (region, nucleosomes, after, frame) != (None, None, None, None):
         raise BadInputError(f"{path} would place rigid bodies of the whole scaffold: leave out --region, "
                             "--nucleosomes, --after and --frame, or name it .mvsx")
+    if path.suffix == ".zip" and settings.refine.enabled and not as_built:
+        raise BadInputError(f"{path} would place rigid bodies of the scaffold, which refine.enabled moved: give "
+                            "--as-built, or name it .mvsx")
     _ask_for_memory(open_results(Path(settings.output)), "structure", f"the export to {path.name}")
     chosen = _chosen_solute(settings, region, nucleosomes, as_built, after, frame)
     with whole_folder(path.parent, (path.name,)) as made:

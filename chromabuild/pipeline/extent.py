@@ -21,7 +21,7 @@ from chromabuild.dna.sequence import base_index
 from chromabuild.genome.locus import load_locus
 from chromabuild.molecule.solute import Solute
 from chromabuild.nucleosome.octamer import Octamer
-from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.relaxing import BUILT, CLEAN, REFINED, RELAXED
 from chromabuild.pipeline.speeds import REFERENCE, is_quick
 from chromabuild.proteins.complex import Complex
 from chromabuild.solvate.ions import POTENTIAL_REACH
@@ -89,7 +89,8 @@ def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: 
             stale: Collection[str], directions: np.ndarray) -> tuple[np.ndarray, str]:
     """(k,) angstrom that the solute takes along directions (k, 3), and where they were taken from."""
     folder = Path(config.output)
-    for name in ((RELAXED,) if config.relax.enabled else ()) + (CLEAN, "solute.h5"):
+    relaxed, refined = (RELAXED,) * config.relax.enabled, (REFINED,) * config.refine.enabled
+    for name in (*relaxed, CLEAN, *refined, BUILT):
         if folded is None and name not in stale and (folder / name).is_file():
             solute = Solute.read(folder / name)
             return np.ptp(solute.position @ directions.T, axis=0).astype(float), name
@@ -108,7 +109,7 @@ def _widths(config: Settings, fibre: Fibre, octamers: list[Octamer], complexes: 
 
 def uncertainty(source: str) -> float:
     """By what share an extent from that source may be too large; 1 where it is no more than an upper bound."""
-    if source in (RELAXED, CLEAN, "solute.h5"):
+    if source in (RELAXED, CLEAN, REFINED, BUILT):
         return 0.0
     return {OF_FOLD: 0.1, "scaffold.h5": 0.1, OF_CIRCLE: 0.1, OF_WALLS: 0.4, OF_CONTAINER: 0.4}.get(source, 1.0)
 
@@ -144,7 +145,7 @@ def size_is_known(config: Settings, scaffold_changes: bool, nucleosomes: int) ->
     packed = scaffold.is_packed and nucleosomes > 1
     if config.solvate.edges or scaffold.container or packed or config.is_laid_flat:
         return True
-    names = ("scaffold.h5", "solute.h5", "solute_clean.h5")
+    names = ("scaffold.h5", BUILT, CLEAN)
     return not scaffold_changes and any((Path(config.output) / name).is_file() for name in names)
 
 

@@ -30,7 +30,7 @@ from chromabuild.pipeline.needs import (
     stage_memory,
 )
 from chromabuild.pipeline.plan import SOLUTE_VOLUME, Estimate, Parts, dynamics_seconds, estimate
-from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.relaxing import BUILT, CLEAN, REFINED, RELAXED
 from chromabuild.pipeline.savings import saving_that_fits
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 from chromabuild.scaling.machine import Machine
@@ -38,14 +38,14 @@ from chromabuild.solvate.bricks import check_numbering
 from chromabuild.solvate.ions import check_potential, check_room_for_ions
 from chromabuild.solvate.placement import check_filling, check_room
 
-_WORK = {"scaffold": "folding the fibre", "build": "building the solute", "clash": "correcting clashes",
-         "relax": "the relaxation without water", "solvate": "writing the shards", "topology": "the force field",
-         "run": "the dynamics", "report": "the report"}
-_UNTIL = {"scaffold": "", "build": "scaffold", "clash": "build", "relax": "clash", "solvate": "clash",
-          "topology": "solvate", "run": "topology", "report": "run"}
+_WORK = {"scaffold": "folding the fibre", "build": "building the solute", "refine": "the dynamics of beads",
+         "clash": "correcting clashes", "relax": "the relaxation without water", "solvate": "writing the shards",
+         "topology": "the force field", "run": "the dynamics", "report": "the report"}
+_UNTIL = {"scaffold": "", "build": "scaffold", "refine": "build", "clash": "build", "relax": "clash",
+          "solvate": "clash", "topology": "solvate", "run": "topology", "report": "run"}
 """The stage before: how far the chain goes without."""
 STAGES_WITH_LIMITS = tuple(_WORK)
-_OF_SOLUTE = ("scaffold", "build", "clash", "relax", "topology")
+_OF_SOLUTE = ("scaffold", "build", "refine", "clash", "relax", "topology")
 """Stages whose memory does not depend on the box."""
 LONGEST_RUN = 365 * 86400.0
 """Seconds: dynamics that would take longer is refused."""
@@ -57,7 +57,7 @@ COMMON_BRICK = 100.0
 """Angstrom: larger bricks take memory and save little."""
 LOOSE = 20
 """A box so many times as large as what its solute displaces is loose; by default it is some ten times as large."""
-MADE_BY = {"scaffold": "scaffold.h5", "build": "solute.h5", "clash": CLEAN, "relax": RELAXED}
+MADE_BY = {"scaffold": "scaffold.h5", "build": BUILT, "refine": REFINED, "clash": CLEAN, "relax": RELAXED}
 """What a stage will replace: of an earlier build, it tells nothing of the box."""
 
 
@@ -208,8 +208,8 @@ def _memory(build: Estimate, config: Settings, stage: str, threads: int, parts: 
     atoms, kind = _size(build, stage)
     remedy = _remedy(build, config, stage, here, threads, parts)
     cores = nodes.number * nodes.cores
-    if stage == "relax":
-        remedy += ", set relax.enabled: false"
+    if stage in ("refine", "relax"):
+        remedy += f", set {stage}.enabled: false"
     elif stage == "run" and not is_spread:
         remedy += ", set dynamics.engine: chromamd"
     elif is_spread and config.dynamics.ranks > cores:

@@ -1,12 +1,12 @@
 """Memory and disk that stages need, bytes.
 
 Memory is the largest that a stage's processes have together, measured with benchmarks/plan_estimates.py,
-relax_stage.py, engine_memory.py and export_memory.py. Small loci need what the programs themselves take.
+relax_stage.py, bead_refinement.py, engine_memory.py and export_memory.py. Small loci need what the programs take.
 """
 
 from chromabuild.base.settings import Settings
 
-STAGES = ("scaffold", "build", "clash", "relax", "solvate", "topology", "run", "report")
+STAGES = ("scaffold", "build", "refine", "clash", "relax", "solvate", "topology", "run", "report")
 OPENMM_BYTES_PER_ATOM = 1900
 """Topology, System and Context of 566,547 atoms in one process, beside its bricks."""
 GPU_BYTES_PER_ATOM = {"single": 1250, "mixed": 1250, "double": 1500}
@@ -21,6 +21,8 @@ TABULATED_FROM, FIELD_BYTES = 8, 6.8e7
 RELAX_BYTES_PER_ATOM = 500
 RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
 """What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
+REFINE_BYTES_PER_ATOM, REFINE_BYTES = 800, 2.5e8
+"""Of the solute whose beads move, and what the process and its rank take beside it."""
 RUN_PROCESS_BYTES = 1.6e8
 """The process that starts the ranks of the dynamics, and the launcher."""
 SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.31e8, 6
@@ -60,6 +62,8 @@ def stage_memory(config: Settings, nucleosomes: int, solute: int, atoms: int, br
     writers = min(threads, bricks // BRICKS_TO_SHARE)
     found = preparation_memory(nucleosomes, solute, atoms, 1 + (writers if writers > 1 else 0),
                                shard_process_memory(config, atoms / max(1, bricks)))
+    if config.refine.enabled:
+        found["refine"] = REFINE_BYTES_PER_ATOM * solute + REFINE_BYTES
     if config.relax.enabled:
         found["relax"] = relax_memory(solute, dynamics.ranks)
     found["run"] = (OPENMM_BYTES_PER_ATOM * atoms if dynamics.engine == "openmm" else RUN_PROCESS_BYTES
@@ -117,9 +121,10 @@ def disk_space(config: Settings, nucleosomes: int, solute: int, atoms: int, traj
     from chromabuild.solvate import disk_needed
 
     is_relaxed = config.relax.enabled
+    solutes = 2 + config.refine.enabled + is_relaxed
     solute_in_psf = min(solute, trajectory_atoms)
     return {
-        "solute": (3 if is_relaxed else 2) * 12.4 * solute,
+        "solute": solutes * 12.4 * solute,
         **({"relax": RELAX_DISK_BYTES_PER_ATOM * solute} if is_relaxed else {}),
         "shards": disk_needed(atoms, solute, config.solvate.compress),
         "topology": (6.2e6 if nucleosomes else 3.5e6) + TOPOLOGY_FILE_BYTES_PER_ATOM * solute

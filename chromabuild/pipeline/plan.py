@@ -29,13 +29,22 @@ from chromabuild.nucleosome.recipe import build_octamer
 from chromabuild.pipeline.extent import planned_box
 from chromabuild.pipeline.needs import FRAME_BYTES_PER_ATOM, STAGES, disk_space, stage_memory
 from chromabuild.pipeline.parameters import check_fibre
-from chromabuild.pipeline.speeds import REFERENCE, Speed, relax_seconds, report_seconds, run_seconds, stage_seconds
+from chromabuild.pipeline.speeds import (
+    REFERENCE,
+    Speed,
+    refine_seconds,
+    relax_seconds,
+    report_seconds,
+    run_seconds,
+    stage_seconds,
+)
 from chromabuild.proteins.complex import Complex
 from chromabuild.proteins.placing import complexes_of, fibre_with_proteins
 from chromabuild.scaling.layouts import layouts
 from chromabuild.scaling.machine import Machine
 from chromabuild.scaling.prediction import Job, Prediction, Run, predict
 from chromabuild.shards.manifest import Manifest
+from chromabuild.simulate.bead_refinement import refinement_phases
 from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.protocol import PlannedPhase, last_dynamics, plan_phases
 from chromabuild.simulate.relaxation import relax_phases
@@ -215,6 +224,9 @@ def _seconds(config: Settings, nucleosomes: int, base_pairs: int, solute: int, a
     found = stage_seconds(config, nucleosomes, base_pairs, solute, atoms, threads, speed)
     found["run"] = run_seconds(config, atoms, phases, threads, speed)
     found["report"] = report_seconds(solute, atoms, threads, speed)
+    if config.refine.enabled:
+        of_beads = plan_phases(refinement_phases(config.refine, config.simulate.temperature))
+        found["refine"] = refine_seconds(solute, list(of_beads), threads, speed)
     if config.relax.enabled:
         relaxation = plan_phases(relax_phases(config.relax, config.simulate.temperature))
         found["relax"] = relax_seconds(solute, list(relaxation), threads, speed)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.settings import Settings
 from chromabuild.pipeline.plan import Estimate, Parts, estimate
-from chromabuild.pipeline.relaxing import CLEAN, RELAXED
+from chromabuild.pipeline.relaxing import BUILT, CLEAN, REFINED, RELAXED
 from chromabuild.pipeline.speeds import REFERENCE, Speed
 
 COMMON_PADDING = 10.0
 """Angstrom."""
 WORTHWHILE = 0.9
 """A change is named where it leaves no more of the atoms."""
-OF_THE_FOLD = ("scaffold.h5", "solute.h5", CLEAN, RELAXED)
+OF_THE_FOLD = ("scaffold.h5", BUILT, REFINED, CLEAN, RELAXED)
 """What a change of the scaffold makes stale."""
 
 

@@ -29,6 +29,8 @@ MINIMISE_OVER_DYNAMICS = 1.35
 """A step of minimisation over one of dynamics: it has the energy."""
 REPORT_SECONDS, REPORT_SECONDS_PER_SOLUTE_ATOM, REPORT_SECONDS_PER_ATOM = 9.0, 4e-6, 1.3e-6
 """Of the report beside REFERENCE_START: pictures of some million pixels, and the atoms in them."""
+REFINE_SECONDS_PER_ATOM, REFINE_STEP_SECONDS_PER_ATOM = 1e-5, 6e-8
+"""Of atoms whose beads move: to make their terms and to lay them back, and of a step."""
 RELAX_STEP_SECONDS_PER_ATOM = {"minimise": 1.1e-6, "dynamics": 1.3e-6}
 
 
@@ -117,6 +119,13 @@ def report_seconds(solute: int, atoms: int, threads: int, speed: Speed) -> float
     """Of the report, whose pictures are drawn side by side."""
     pictures = REPORT_SECONDS + REPORT_SECONDS_PER_SOLUTE_ATOM * solute + REPORT_SECONDS_PER_ATOM * atoms
     return speed.start + speed.factor * pictures / min(threads, PICTURES)
+
+
+def refine_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:
+    """Of the dynamics of beads."""
+    steps = sum(phase.steps for phase in phases)
+    return speed.start + speed.factor * (REFINE_SECONDS_PER_ATOM * solute
+                                         + REFINE_STEP_SECONDS_PER_ATOM * steps * solute / threads)
 
 
 def relax_seconds(solute: int, phases: Sequence[PlannedPhase], threads: int, speed: Speed) -> float:

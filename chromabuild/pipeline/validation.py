@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from chromabuild.genome.locus import Locus
     from chromabuild.pipeline.plan import Parts
 
-WITH_ENSEMBLE = ("ensemble", "scaffold", "build", "clash", "relax", "solvate", "topology", "run")
+WITH_ENSEMBLE = ("ensemble", "scaffold", "build", "refine", "clash", "relax", "solvate", "topology",
+                 "run")
 """Stages whose settings and inputs can be wrong, and the ensemble."""
 
 
@@ -36,6 +37,8 @@ def check_all(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhe
     if "ensemble" in stages:
         check_ensemble(config)
     parts = Parts.of(config, locus)
+    if config.refine.enabled and "refine" in stages:
+        check_beads(parts)
     if "run" in stages:
         check_restraints(config, len(locus.nucleosomes), len(parts.complexes))
     if {"relax", "topology", "run"} & set(stages):
@@ -43,6 +46,17 @@ def check_all(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, elsewhe
     if config.solvate.edges:
         check_box(config.solvate.edges, config, stages)
     return locus, parts
+
+
+def check_beads(parts: "Parts") -> None:
+    """Raises BadInputError for proteins with residues that have no beads."""
+    from chromabuild.molecule.residues import residue_library
+
+    library = list(residue_library().values())
+    for name in {library[k].name for one in parts.complexes for k in one.protein.residue_template.tolist()
+                 if library[k].kind != "amino acid"}:
+        raise BadInputError(f"refine.enabled does not go with {name} in a protein on DNA, which has no bead: set it to "
+                            "false")
 
 
 def records_used(config: Settings, locus: "Locus") -> dict[str, str]:
@@ -74,7 +88,7 @@ def check_settings(config: Settings, stages: Collection[str] = WITH_ENSEMBLE, el
     check_fold(config)
     check_clash_settings(config.clash.mode, config.clash.threshold)
     check_controls(config)
-    if config.relax.enabled and "relax" in stages:
+    if config.relax.enabled and "relax" in stages or config.refine.enabled and "refine" in stages:
         check_engine(1, "auto")
     if "run" not in stages or elsewhere:
         return

@@ -311,6 +311,7 @@ def interaction_sections(task: Task) -> Sections:
                    "debye_length": solvent.debye_length, "cutoffdist": cutoff,
                    "switchdist": switch_distance or cutoff, "pairlistdist": cutoff + dynamics.pairlist_buffer,
                    "vdw_force_switch": force_switch or None,
+                   "vdw_repulsion": solvent.of_beads or None,
                    "deterministic": dynamics.deterministic or None},
         "BOUNDARY": {"type": "NOBC", "load_balance": True if dynamics.ranks > 1 else None}}
 

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from chromabuild.base.errors import BadInputError, ResourceError
 from chromabuild.base.settings import Settings
+from chromabuild.simulate.bead_refinement import bead_dynamics, refinement_phases, water_with_salt
 from chromabuild.simulate.chromamd import settings_sections, write_control
 from chromabuild.simulate.executable import executable
 from chromabuild.simulate.protocol import PlannedPhase, Solvent, Task, plan_phases
 from chromabuild.simulate.relaxation import dry_dynamics, relax_phases
+from chromabuild.solvate.ions import ionic_strength
 
 
 def check_controls(config: Settings) -> None:
@@ -29,6 +31,10 @@ def check_controls(config: Settings) -> None:
             dry = Task(dry_dynamics(relax, dynamics), config.seed, **nowhere,
                        solvent=Solvent(relax.dielectric, relax.dielectric_form, 1.0))
             _check(program, dry, plan_phases(relax_phases(relax, config.simulate.temperature)), "relax")
+        if config.refine.enabled:
+            beads = Task(bead_dynamics(config.refine, dynamics), config.seed, **nowhere,
+                         solvent=water_with_salt(config.simulate.temperature, ionic_strength(config.solvate)))
+            _check(program, beads, plan_phases(refinement_phases(config.refine, config.simulate.temperature)), "refine")
         if dynamics.engine == "chromamd":
             _check(program, Task(dynamics, config.seed, **nowhere), plan_phases(config.simulate), "phase")
 

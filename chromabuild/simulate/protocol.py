@@ -207,6 +207,8 @@ class Solvent:
     form: Literal["distance", "constant"]
     debye_length: float
     """Angstrom."""
+    of_beads: bool = False
+    """What stands in it are beads, whose van der Waals energy is repulsion alone."""
 
 
 @dataclass(frozen=True)

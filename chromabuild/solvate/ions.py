@@ -209,11 +209,15 @@ def charge_sites() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return tuple(np.array(column) for column in zip(*sites, strict=True))
 
 
+def ionic_strength(section: SolvateSection) -> float:
+    """mol/L, of the salts; without any 1 mmol/L is taken."""
+    return max(section.salt + section.potassium_chloride + 3 * (section.magnesium_chloride + section.calcium_chloride),
+               1e-3)
+
+
 def debye_length(section: SolvateSection) -> float:
     """0.001 angstrom, from the ionic strength of the salts (Debye and Hueckel 1923); without salt 1 mmol/L is taken."""
-    strength = max(section.salt + section.potassium_chloride + 3 * (section.magnesium_chloride
-                                                                   + section.calcium_chloride), 1e-3)
-    per_cubic_unit = strength * 6.02214076e23 / 1e27 / 1e9
+    per_cubic_unit = ionic_strength(section) * 6.02214076e23 / 1e27 / 1e9
     return float(1 / np.sqrt(8 * np.pi * BJERRUM_LENGTH * per_cubic_unit))
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 COMMANDS = [["init"], ["validate"], ["plan"], ["all"], ["scaffold"], ["ensemble"], ["build"], ["clash"],
-            ["clash", "fix"], ["clash", "check"], ["clash", "audit"], ["relax"], ["solvate"], ["shards"],
+            ["clash", "fix"], ["clash", "check"], ["clash", "audit"], ["refine"], ["relax"], ["solvate"], ["shards"],
             ["shards", "verify"], ["shards", "info"], ["shards", "merge"], ["shards", "bag"], ["topology"], ["run"],
             ["report"], ["verify"], ["workflow"]]
 

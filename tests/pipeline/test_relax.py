@@ -77,7 +77,7 @@ def test_what_came_too_close_is_not_handed_on(tmp_path, monkeypatch):
 def test_bricks_hold_every_atom_once(tmp_path, monkeypatch):
     monkeypatch.setattr("chromabuild.shards.lone_bricks.EDGE", 20.0)
     solute = Solute.read(SOLUTE)
-    path, corner = write_lone_bricks(solute, tmp_path)
+    path, corner = write_lone_bricks(solute.position, solute.residue_first_atom, tmp_path)
     lines = path.read_text().splitlines()
     files = [read_brick(tmp_path / line.split()[0]) for line in lines[4:]]
     assert len(files) > 8

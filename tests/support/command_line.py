@@ -16,7 +16,7 @@ from blake3 import blake3
 
 from chromabuild.pipeline.chain import NAMES
 
-ALWAYS = tuple(name for name in NAMES if name != "relax")
+ALWAYS = tuple(name for name in NAMES if name not in ("refine", "relax"))
 """The stages of a small locus."""
 STAGES = ALWAYS[:ALWAYS.index("run")]
 """Those that make the input of the dynamics."""

@@ -4,15 +4,17 @@ module energies
   implicit none
   private
   public :: energies_t, n_energies, energy_name, is_vdw, is_elec, is_reciprocal, is_dispersion, is_restraint, &
-            is_boost
+            is_bases, is_boost, shown_parts
 
   !> Parts 1 to 8 are those of `bonded`.
   integer, parameter :: is_vdw = 9, is_elec = 10, is_reciprocal = 11, is_dispersion = 12, is_restraint = 13
-  !> What Gaussian boosts add, of the potential and of torsions; last, since only runs with boosts show them.
-  integer, parameter :: is_boost(2) = [14, 15], n_energies = 15
+  !> Of bases of DNA that are beads; what Gaussian boosts add, of the potential and of torsions. Last, since only runs that have
+  !> them show them.
+  integer, parameter :: is_bases(3) = [14, 15, 16], is_boost(2) = [17, 18], n_energies = 18
   character(len=16), parameter :: energy_name(n_energies) = [character(len=16) :: "BOND", "ANGLE", "UREY-BRADLEY", &
                                   "DIHEDRAL", "IMPROPER", "CMAP", "PAIR14_VDW", "PAIR14_ELECT", "VDWAALS", &
                                   "ELECT", "RECIPROCAL", "DISPERSION", "RESTRAINT_TOTAL", &
+                                  "STACKING", "BASE_PAIR", "CROSS_STACKING", &
                                   "POTENTIAL_GAMD", "DIHEDRAL_GAMD"]
 
   !> Of one rank, or sums over all (module energy_sums); kcal/mol.
@@ -46,6 +48,16 @@ module energies
   end type energies_t
 
 contains
+
+  !> The parts that a run with or without boosts and bases shows, in their order.
+  pure function shown_parts(boosts, bases) result(parts)
+    logical, intent(in) :: boosts, bases
+    integer, allocatable :: parts(:)
+    integer :: k
+    parts = [(k, k=1, is_bases(1) - 1)]
+    if (bases) parts = [parts, is_bases]
+    if (boosts) parts = [parts, is_boost]
+  end function shown_parts
 
   pure real(real64) function potential(self)
     class(energies_t), intent(in) :: self

@@ -3,9 +3,9 @@
 # (module loop_properties) and, in upper case behind LOOP_ or LAW_, macros of the templates.
 
 # Law of the pairs: the van der Waals energy near the cutoff, charges in implicit solvent (with a switch, which may have no
-# width), or tables in place of all formulas. A source file each.
-set(pair_laws plain switch force_switch dispersion_pme screened linear_table cubic_table)
-set(exact_pair_laws plain switch force_switch screened linear_table cubic_table)
+# width, or with repulsion alone), or tables in place of all formulas. A source file each.
+set(pair_laws plain switch force_switch dispersion_pme screened repulsive linear_table cubic_table)
+set(exact_pair_laws plain switch force_switch screened repulsive linear_table cubic_table)
 
 # Lennard-Jones parameters by the Lorentz-Berthelot rule from those of the atoms, or from the matrices of the types.
 set(parameters_values by_rule by_matrix)

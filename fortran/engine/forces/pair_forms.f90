@@ -7,9 +7,10 @@ module pair_forms
   private
   public :: quintic_switch, quintic_slope, force_shift, has_formula
 
-  !> vdw_shift is a shift of the energy alone.
+  !> vdw_shift is a shift of the energy alone; vdw_repulsive is Lennard-Jones within its minimum, less its depth (Weeks, Chandler
+  !> and Andersen, J. Chem. Phys. 54, 5237 (1971)).
   integer, parameter, public :: vdw_cut = 0, vdw_switch = 1, vdw_shift = 2, vdw_force_switch = 3, vdw_pme = 4, &
-                                vdw_quintic_switch = 5, vdw_force_shift = 6
+                                vdw_quintic_switch = 5, vdw_force_shift = 6, vdw_repulsive = 7
 
 contains
 

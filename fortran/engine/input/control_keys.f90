@@ -78,6 +78,8 @@ module control_keys
           "shift the van der Waals energy to zero at the cutoff by a constant; no switch"), &
     key_t("ENERGY", "vdw_switch_form", is_choice, "CUBIC", "", "CUBIC QUINTIC", &
           "switch of the energy: cubic in r^2 as CHARMM's, or quintic in r as GROMACS'"), &
+    key_t("ENERGY", "vdw_repulsion", is_choice, "NO", "", "YES NO", &
+          "DEBYE: van der Waals within its minimum only, less its depth: the excluded volume of beads"), &
     key_t("ENERGY", "table", is_choice, "NO", "", "YES NO", &
           "look real-space pairs up in a table over 1/r^2 instead of computing them (slower)"), &
     key_t("ENERGY", "table_order", is_choice, "1", "", "1 3", "interpolation in the table: linear or cubic"), &

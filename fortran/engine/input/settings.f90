@@ -71,8 +71,10 @@ module settings
     real(real64), allocatable :: debye_length
     logical :: vacuum = .false., deterministic = .false.
     !> Of van der Waals near the cutoff: a switch of the force or a shift of it to zero, each instead of the switch of the
-    !> energy; a switch of the energy that is quintic in r instead of cubic in r^2; the energy less its value at the cutoff.
-    logical :: force_switch = .false., force_shift = .false., quintic_switch = .false., shift = .false.
+    !> energy; a switch of the energy that is quintic in r instead of cubic in r^2; the energy less its value at the cutoff;
+    !> repulsion alone.
+    logical :: force_switch = .false., force_shift = .false., quintic_switch = .false., shift = .false., &
+               repulsive = .false.
     real(real64) :: switch_distance = 0.0_real64, cutoff = 0.0_real64, list_distance = 0.0_real64
     !> kT/ns/atom.
     real(real64), allocatable :: list_tolerance

@@ -138,6 +138,8 @@ contains
           if (.not. allocated(error) .and. source%differs("ENERGY", trim(own(k)))) &
             call settings%refuse("ENERGY", trim(own(k)), "needs electrostatic = DEBYE", error)
         end do
+        if (.not. allocated(error) .and. energy%repulsive) &
+          call settings%refuse("ENERGY", "vdw_repulsion", "needs electrostatic = DEBYE", error)
       else if (changes_form(energy)) then
         call settings%refuse("ENERGY", trim(form_key(energy)), &
                              "does not go with electrostatic = DEBYE; give switchdist", error)

@@ -148,6 +148,7 @@ contains
       energy%force_switch = control%yes("ENERGY", "vdw_force_switch")
       energy%force_shift = control%yes("ENERGY", "vdw_shift")
       energy%shift = control%yes("ENERGY", "vdw_energy_shift")
+      energy%repulsive = control%yes("ENERGY", "vdw_repulsion")
       energy%switch_distance = control%real("ENERGY", "switchdist")
       energy%cutoff = control%real("ENERGY", "cutoffdist")
       energy%quintic_switch = control%text("ENERGY", "vdw_switch_form") == "QUINTIC"

@@ -3,7 +3,7 @@ module energy_log
   use, intrinsic :: iso_fortran_env, only: output_unit
   use base_kinds, only: int64, real64
   use base_constants, only: atmosphere, boltzmann
-  use energies, only: energies_t, energy_name, is_boost, n_energies
+  use energies, only: energies_t, energy_name, n_energies, shown_parts
   use base_error, only: error_t, exit_resources, fail
   use base_posix_file, only: cut_file, file_bytes, sync_file
   use vital_signs, only: of_solute, of_solvent, vital_signs_t
@@ -20,8 +20,8 @@ module energy_log
     character(len=:), allocatable, private :: path
     real(real64) :: degrees_of_freedom = 0.0_real64
     integer(int64) :: n_atoms = 0
-    !> With columns of what boosts add.
-    logical :: shows_boosts = .false.
+    !> With columns of what boosts add, and of bases that are beads.
+    logical :: shows_boosts = .false., shows_bases = .false.
   contains
     procedure :: open => open_log
     procedure :: keep
@@ -114,16 +114,18 @@ contains
     character(len=16*(n_energies + 24)) :: line
     character(len=16) :: cell
     real(real64) :: total, virial, temperature, pressure(3)
+    integer, allocatable :: shown(:)
     integer :: k, n
     if (.not. self%writes) return
-    n = n_energies - merge(0, size(is_boost), self%shows_boosts)
+    shown = shown_parts(self%shows_boosts, self%shows_bases)
+    n = size(shown)
     if (.not. self%header_written) then
       line = "INFO:"
       do k = 1, 6
         line(6 + 16*(k - 1):) = adjustr(first(k))
       end do
       do k = 1, n
-        line(6 + 16*(k + 5):) = adjustr(energy_name(k))
+        line(6 + 16*(k + 5):) = adjustr(energy_name(shown(k)))
       end do
       do k = 1, size(last)
         line(6 + 16*(k + 5 + n):) = adjustr(last(k))
@@ -144,7 +146,7 @@ contains
     call put(5, energies%kinetic)
     call put(6, sqrt(energies%force2/(3.0_real64*self%n_atoms)))
     do k = 1, n
-      call put(6 + k, energies%part(k))
+      call put(6 + k, energies%part(shown(k)))
     end do
     call put(n + 7, temperature)
     call put(n + 8, virial/3.0_real64)

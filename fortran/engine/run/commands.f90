@@ -10,7 +10,7 @@ module commands
   use settings, only: schedule_t, settings_t
   use ensemble_setup, only: prepare_ensemble
   use domain_setup, only: set_up_domains
-  use energies, only: energies_t, energy_name, is_boost, n_energies
+  use energies, only: energies_t, energy_name, shown_parts
   use energy_log, only: energy_log_t
   use base_error, only: error_t, exit_unstable
   use checkpoints, only: checkpoints_t
@@ -136,6 +136,7 @@ contains
     log%n_atoms = sim%topology%n_atoms - sim%fixed%n_atoms
     log%degrees_of_freedom = sim%n_freedom
     log%shows_boosts = settings%boost%is_on
+    log%shows_bases = sim%topology%has_bases()
     call sim%field%boost%open(sim%comm%is_root(), checkpoints%mark%state, error)
     call sim%comm%agree(error)
     if (allocated(error)) return
@@ -249,9 +250,11 @@ contains
     if (sim%comm%is_root()) then
       write (output_unit, "(a,i0)") "ATOMS = ", sim%topology%n_atoms
       write (output_unit, "(a,es23.15e3)") "POTENTIAL_ENE = ", total%potential()
-      do k = 1, n_energies - merge(0, size(is_boost), sim%field%boost%is_on)
-        write (output_unit, "(2a,es23.15e3)") trim(energy_name(k)), " = ", total%part(k)
-      end do
+      associate (shown => shown_parts(sim%field%boost%is_on, sim%topology%has_bases()))
+        do k = 1, size(shown)
+          write (output_unit, "(2a,es23.15e3)") trim(energy_name(shown(k))), " = ", total%part(shown(k))
+        end do
+      end associate
       write (output_unit, "(a,es23.15e3)") "KINETIC_ENE = ", total%kinetic
       write (output_unit, "(a,es23.15e3)") "RMSG = ", sqrt(total%force2/(3.0_real64*sim%topology%n_atoms))
       write (output_unit, "(a,9es24.15e3)") "VIRIAL = ", total%virial

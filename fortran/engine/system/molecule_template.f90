@@ -8,8 +8,9 @@ module molecule_template
   use base_error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
   use rigid_sites, only: rigid_sites_t
-  use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_exclusion, is_improper, is_pair14, &
-                       is_urey_bradley, kind_name, kind_width, n_kinds, term_list_t
+  use term_list, only: is_angle, is_base_pair, is_bond, is_cmap, is_cross_stacking, is_dihedral, is_exclusion, is_gaussian, &
+                       is_improper, is_pair14, is_stacking, is_urey_bradley, kind_columns, kind_name, kind_width, n_kinds, &
+                       term_list_t
   use base_text, only: to_text
   implicit none
   private
@@ -157,17 +158,19 @@ contains
     character(len=*), intent(in) :: group
     integer, intent(in) :: kind
     type(error_t), allocatable, intent(out) :: error
-    character(len=14) :: column(3)
+    character(len=14), allocatable :: column(:)
     character(len=:), allocatable :: folder, atoms
     real(real64), allocatable :: values(:)
     integer, allocatable :: whole(:)
+    logical :: is_there
     integer :: c
 
     folder = group//"/"//trim(kind_name(kind))
     atoms = folder//"/atoms"
     if (kind == is_exclusion) atoms = folder
     associate (terms => self%terms(kind))
-      if (file%exists(folder)) then
+      is_there = file%exists(folder)
+      if (is_there) then
         call file%read_integer_table(atoms, terms%atom, error)
         if (allocated(error)) return
       else
@@ -175,10 +178,12 @@ contains
       end if
       terms%n = size(terms%atom, 2)
       terms%atom = terms%atom + 1
-      allocate (terms%parameter(3, terms%n), source=0.0_real64)
+      allocate (terms%parameter(kind_columns(kind), terms%n), source=0.0_real64)
       allocate (terms%rigid(terms%n), source=.false.)
       terms%first_of_piece = [1, terms%n + 1]
-      if (self%in_pieces) then
+      if (self%in_pieces .and. .not. is_there) then
+        terms%first_of_piece = spread(1, 1, size(self%first_atom))
+      else if (self%in_pieces) then
         call read_bounds(file, group//"/first_term/"//trim(kind_name(kind)), terms%n, terms%first_of_piece, error)
         if (.not. allocated(error) .and. size(terms%first_of_piece) /= size(self%first_atom)) &
           call fail(error, exit_corrupt_file, file%path//": "//group//"/first_term does not fit first_atom")
@@ -194,23 +199,33 @@ contains
         return
       end if
       select case (kind)
-      case (is_bond, is_urey_bradley)
-        column = [character(len=14) :: "k", "r0", ""]
+      case (is_bond)
+        column = [character(len=14) :: "k", "r0"]
+        if (file%exists(folder//"/k4")) column = [character(len=14) :: column, "k4"]
+      case (is_urey_bradley)
+        column = [character(len=14) :: "k", "r0"]
       case (is_angle)
-        column = [character(len=14) :: "k", "theta0", ""]
+        column = [character(len=14) :: "k", "theta0"]
       case (is_dihedral)
         column = [character(len=14) :: "k", "n", "phase"]
       case (is_improper)
-        column = [character(len=14) :: "k", "psi0", ""]
+        column = [character(len=14) :: "k", "psi0"]
       case (is_cmap)
-        column = [character(len=14) :: "map", "", ""]
+        column = [character(len=14) :: "map"]
       case (is_pair14)
         column = [character(len=14) :: "charge_product", "sigma", "epsilon"]
+      case (is_gaussian)
+        column = [character(len=14) :: "k", "width", "phi0"]
+      case (is_stacking)
+        column = [character(len=14) :: "epsilon", "r0", "theta0", "alpha", "sharpness"]
+      case (is_base_pair)
+        column = [character(len=14) :: "epsilon", "r0", "theta1", "theta2", "phi0", "alpha", "sharpness"]
+      case (is_cross_stacking)
+        column = [character(len=14) :: "epsilon", "r0", "theta3", "theta", "alpha", "sharpness3", "sharpness"]
       case (is_exclusion)
-        column = ""
+        allocate (column(0))
       end select
-      do c = 1, 3
-        if (column(c) == "") cycle
+      do c = 1, size(column)
         if (column(c) == "n" .or. column(c) == "map") then
           call file%read_integer(folder//"/"//trim(column(c)), whole, error)
           if (allocated(error)) return
@@ -223,7 +238,7 @@ contains
           call fail(error, exit_corrupt_file, file%path//": "//folder//"/"//trim(column(c))//" has the wrong length")
           return
         end if
-        if (column(c) == "theta0" .or. column(c) == "psi0" .or. column(c) == "phase") values = values*degree
+        if (any(column(c)(:3) == ["the", "psi", "pha", "phi"])) values = values*degree
         if (column(c) == "map") values = values + 1.0_real64
         terms%parameter(c, :) = values
         ! What its energy is multiplied by.

@@ -209,7 +209,7 @@ contains
           end do
         end if
         do kind = 1, n_kinds
-          if (kind == is_exclusion .or. size(base%terms(kind)%atom, 2) == 0) cycle
+          if (kind > is_pair14 .or. size(base%terms(kind)%atom, 2) == 0) cycle
           associate (before => base%terms(kind)%parameter, after => scaled%terms(kind)%parameter)
             do a = 1, size(before, 2)
               associate (scale => power(max(counts%terms(kind)%n(a), 0), kind_width(kind)))

@@ -5,22 +5,26 @@ module term_list
   implicit none
   private
   public :: term_list_t, n_kinds, is_bond, is_angle, is_urey_bradley, is_dihedral, is_improper, is_cmap, &
-            is_pair14, is_exclusion, kind_name, kind_width
+            is_pair14, is_gaussian, is_stacking, is_base_pair, is_cross_stacking, is_exclusion, kind_name, kind_width, &
+            kind_columns
 
   integer, parameter :: is_bond = 1, is_angle = 2, is_urey_bradley = 3, is_dihedral = 4, is_improper = 5, &
-                        is_cmap = 6, is_pair14 = 7, is_exclusion = 8, n_kinds = 8
-  character(len=12), parameter :: kind_name(n_kinds) = &
-    ["bond        ", "angle       ", "urey_bradley", "dihedral    ", "improper    ", "cmap        ", &
-     "pair14      ", "exclusion   "]
+                        is_cmap = 6, is_pair14 = 7, is_gaussian = 8, is_stacking = 9, is_base_pair = 10, &
+                        is_cross_stacking = 11, is_exclusion = 12, n_kinds = 12
+  character(len=14), parameter :: kind_name(n_kinds) = [character(len=14) :: &
+    "bond", "angle", "urey_bradley", "dihedral", "improper", "cmap", "pair14", "gaussian", "stacking", "base_pair", &
+    "cross_stacking", "exclusion"]
   !> Atoms in a term of each kind.
-  integer, parameter :: kind_width(n_kinds) = [2, 3, 2, 4, 4, 5, 2, 2]
+  integer, parameter :: kind_width(n_kinds) = [2, 3, 2, 4, 4, 5, 2, 4, 3, 4, 5, 2]
+  !> Parameters of a term of each kind, at most.
+  integer, parameter :: kind_columns(n_kinds) = [3, 3, 3, 3, 3, 3, 3, 3, 5, 7, 7, 3]
 
   type :: term_list_t
     integer :: n = 0
     !> `atom(kind_width, n)`, counted from 1 within the template; of a template of pieces as if the atoms of the
     !> neighbour stood before and behind the piece.
     integer, allocatable :: atom(:, :)
-    !> `parameter(3, n)` in the order of the file (angles in radian); unused ones are 0.
+    !> `parameter(kind_columns, n)` in the order of the file (angles in radian); unused ones are 0.
     real(real64), allocatable :: parameter(:, :)
     !> Left out when constraints are on.
     logical, allocatable :: rigid(:)

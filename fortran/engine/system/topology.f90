@@ -9,7 +9,7 @@ module topology
   use base_error, only: error_t, exit_corrupt_file, fail
   use hdf5_file, only: hdf5_file_t
   use molecule_template, only: molecule_template_t
-  use term_list, only: is_bond, n_kinds
+  use term_list, only: is_base_pair, is_bond, is_cross_stacking, is_stacking, n_kinds
   implicit none
   private
   public :: molecule_t, topology_t
@@ -47,6 +47,7 @@ module topology
     procedure :: locate
     procedure :: locate_in_molecule
     procedure :: term_count
+    procedure :: has_bases
     procedure :: constraint_count
     procedure :: site_count
     procedure :: group_count
@@ -334,6 +335,14 @@ contains
       end associate
     end do
   end function term_count
+
+  !> Whether there are bases of DNA that are beads, with terms between them.
+  pure logical function has_bases(self)
+    class(topology_t), intent(in) :: self
+    integer(int64) :: count(n_kinds)
+    count = self%term_count(.false.)
+    has_bases = any(count([is_stacking, is_base_pair, is_cross_stacking]) > 0)
+  end function has_bases
 
   !> Number of constraints in the whole system.
   pure integer(int64) function constraint_count(self)

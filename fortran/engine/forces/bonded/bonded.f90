@@ -19,7 +19,7 @@ module bonded
   use id_map, only: id_map_t
   use implicit_solvent, only: implicit_solvent_t
   use pair_ownership, only: pair_ownership_t
-  use term_list, only: is_dihedral, is_exclusion, is_pair14, kind_name, kind_width, n_kinds
+  use term_list, only: is_dihedral, is_exclusion, is_gaussian, is_pair14, kind_columns, kind_name, kind_width, n_kinds
   use base_text, only: to_text
   use topology, only: topology_t
   use turns, only: turns_t
@@ -27,12 +27,14 @@ module bonded
   private
   public :: bonded_t, n_bonded_energies, without_ghosts, with_ghosts, is_torsion
 
-  !> Energies: the kinds 1..6 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs.
-  integer, parameter :: n_bonded_energies = 8
+  !> Energies: the kinds 1..6 in their order, then Lennard-Jones and Coulomb of the 1-4 pairs, then what bases do to each
+  !> other; Gaussian wells of torsions are among the dihedrals.
+  integer, parameter :: n_bonded_energies = 11
   !> Parts of the terms.
   integer, parameter :: without_ghosts = 1, with_ghosts = 2
   !> Kinds of terms that make the energy of torsions: proper ones and correction maps.
-  logical, parameter :: is_torsion(n_kinds - 1) = [.false., .false., .false., .true., .false., .true., .false.]
+  logical, parameter :: is_torsion(n_kinds - 1) = [.false., .false., .false., .true., .false., .true., .false., .true., &
+                                                    .false., .false., .false.]
   !> Terms of a block. Blocks are added in order, so that sums do not depend on the number of threads.
   integer, parameter :: block_size = 512
   !> A thread that is so many blocks ahead of what is added waits.
@@ -202,10 +204,10 @@ contains
         table%before(t) = n
         n = n + size(topology%templates(t)%terms(kind)%atom, 2)
       end do
-      allocate (table%parameter(4, n), source=0.0_real64)
+      allocate (table%parameter(max(4, kind_columns(kind)), n), source=0.0_real64)
       do t = 1, size(topology%templates)
         associate (given => topology%templates(t)%terms(kind)%parameter)
-          table%parameter(:3, table%before(t) + 1:table%before(t) + size(given, 2)) = given
+          table%parameter(:size(given, 1), table%before(t) + 1:table%before(t) + size(given, 2)) = given
         end associate
       end do
       if (kind == is_dihedral) table%parameter(3:, :) = reshape([cos(table%parameter(3, :)), sin(table%parameter(3, :))], &
@@ -397,12 +399,19 @@ contains
     virial = 0.0_real64
     do b = 1, size(block)
       associate (kind => block(b)%kind)
-        energy(kind) = energy(kind) + block(b)%energy(1)
+        energy(energy_of(kind)) = energy(energy_of(kind)) + block(b)%energy(1)
         if (kind == is_pair14) energy(kind + 1) = energy(kind + 1) + block(b)%energy(2)
       end associate
       virial = virial + block(b)%virial
     end do
   end subroutine compute
+
+  !> Which of the energies a kind of terms has.
+  pure integer function energy_of(kind)
+    integer, intent(in) :: kind
+    energy_of = kind
+    if (kind == is_gaussian) energy_of = is_dihedral
+  end function energy_of
 
   !> The terms, or those of one part or of some kinds, in blocks of one kind each.
   pure subroutine cut_blocks(self, block, part, kinds)

@@ -4,7 +4,7 @@ module bonded_term
   use base_error, only: error_t
   use background, only: background_t
   use bonded, only: bonded_t, is_torsion, n_bonded_energies, with_ghosts, without_ghosts
-  use energies, only: energies_t
+  use energies, only: energies_t, is_bases
   use force_term, only: all_atoms, force_term_t, interactions_t, owned_atoms
   use implicit_solvent, only: implicit_solvent_of
   use settings, only: settings_t
@@ -80,8 +80,7 @@ contains
       call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, &
                               merge(without_ghosts, with_ghosts, part == owned_atoms), kinds)
     end if
-    sums%part(:n_bonded_energies) = sums%part(:n_bonded_energies) + energy
-    sums%virial = sums%virial + virial
+    call add(sums, energy, virial)
     call state%timer%lap(in_bonded)
   end subroutine compute
 
@@ -92,9 +91,18 @@ contains
     type(energies_t), intent(inout) :: sums
     real(real64) :: energy(n_bonded_energies), virial(3, 3)
     call self%terms%compute(state%atoms%position, state%atoms%force, energy, virial, kinds=is_torsion)
-    sums%part(:n_bonded_energies) = sums%part(:n_bonded_energies) + energy
-    sums%virial = sums%virial + virial
+    call add(sums, energy, virial)
     call state%timer%lap(in_bonded)
   end subroutine compute_torsions
+
+  !> Energies of the terms go to their parts of the sums.
+  pure subroutine add(sums, energy, virial)
+    type(energies_t), intent(inout) :: sums
+    real(real64), intent(in) :: energy(n_bonded_energies), virial(3, 3)
+    integer, parameter :: n_others = n_bonded_energies - size(is_bases)
+    sums%part(:n_others) = sums%part(:n_others) + energy(:n_others)
+    sums%part(is_bases) = sums%part(is_bases) + energy(n_others + 1:)
+    sums%virial = sums%virial + virial
+  end subroutine add
 
 end module bonded_term

@@ -1,18 +1,18 @@
-!> Energy and forces of single bonded terms. Formulas as in docs/reference/file-formats.md; dihedral gradients after Blondel
-!> and Karplus, J. Comput. Chem. 17, 1132 (1996), which have no singularity where sin(phi) = 0.
+!> Energy and forces of single bonded terms. Formulas as in docs/reference/file-formats.md.
 module bonded_terms
   use base_kinds, only: real64
+  use base_terms, only: base_pair, cross_stacking, gaussian_torsion, stacking
   use cmap, only: cmap_t
   use base_constants, only: pi
   use base_fixed_point, only: rounding_t
   use implicit_solvent, only: implicit_solvent_t
-  use term_list, only: is_angle, is_bond, is_cmap, is_dihedral, is_improper, is_pair14, is_urey_bradley
+  use term_list, only: is_angle, is_base_pair, is_bond, is_cmap, is_cross_stacking, is_dihedral, is_gaussian, is_improper, &
+                       is_pair14, is_stacking, is_urey_bradley
+  use torsion_angle, only: tiny_length, tiny_length2, torsion
   implicit none
   private
-  public :: sum_terms, cross
+  public :: sum_terms
 
-  !> Keeps collinear or coincident atoms, which occur before minimisation, from dividing by zero.
-  real(real64), parameter :: tiny_length2 = 1.0e-12_real64, tiny_length = 1.0e-6_real64
   !> Terms computed side by side.
   integer, parameter :: together = 64
   !> Dihedrals of a higher periodicity go one by one.
@@ -30,10 +30,11 @@ contains
   !> Terms of one kind, each of `width` atoms: the forces on their atoms in the order of the terms, the summed energies
   !> (of 1-4 pairs: Lennard-Jones, Coulomb) and the virial. The loops stand beside the terms so that these are inlined.
   !> `atom`: local atoms of each term; `position` and `term_force` in angstrom and kcal/mol/angstrom, energies in
-  !> kcal/mol; `table(:, row)`: what the topology says of each term, up to four numbers.
+  !> kcal/mol; `table(:, row)`: what the topology says of each term.
   pure subroutine sum_terms(kind, width, n, atom, row, table, cmap, rounding, solvent, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n), row(n)
-    real(real64), intent(in) :: table(4, *), position(3, *)
+    real(real64), contiguous, intent(in) :: table(:, :)
+    real(real64), intent(in) :: position(3, *)
     type(cmap_t), intent(in) :: cmap
     !> How what is added to energies and virial is rounded.
     type(rounding_t), intent(in) :: rounding
@@ -62,14 +63,15 @@ contains
         call give(some, width, rounding, term_force(:, :, t:), energy, virial)
       end do
     end if
-    if (any(kind == [is_dihedral, is_improper, is_cmap])) &
+    if (any(kind == [is_dihedral, is_improper, is_cmap, is_gaussian, is_stacking, is_base_pair, is_cross_stacking])) &
       call sum_one_by_one(kind, width, n, atom, row, table, cmap, rounding, position, term_force, energy(1), virial)
   end subroutine sum_terms
 
-  !> Impropers, correction maps and dihedrals of a high periodicity.
+  !> Impropers, correction maps, terms between bases and dihedrals of a high periodicity.
   pure subroutine sum_one_by_one(kind, width, n, atom, row, table, cmap, rounding, position, term_force, energy, virial)
     integer, intent(in) :: kind, width, n, atom(width, n), row(n)
-    real(real64), intent(in) :: table(4, *), position(3, *)
+    real(real64), contiguous, intent(in) :: table(:, :)
+    real(real64), intent(in) :: position(3, *)
     type(cmap_t), intent(in) :: cmap
     type(rounding_t), intent(in) :: rounding
     real(real64), intent(inout) :: term_force(3, width, n), energy, virial(3, 3)
@@ -86,6 +88,14 @@ contains
           call dihedral(r, parameter, term_force(:, :, t), e)
         case (is_improper)
           call improper(r, parameter, term_force(:, :, t), e)
+        case (is_gaussian)
+          call gaussian_torsion(r, parameter, term_force(:, :, t), e)
+        case (is_stacking)
+          call stacking(r, parameter, term_force(:, :, t), e)
+        case (is_base_pair)
+          call base_pair(r, parameter, term_force(:, :, t), e)
+        case (is_cross_stacking)
+          call cross_stacking(r, parameter, term_force(:, :, t), e)
         case default
           call coupled_torsions(r, cmap, nint(parameter(1)), term_force(:, :, t), e)
           e = parameter(2)*e
@@ -106,10 +116,11 @@ contains
   pure subroutine take(some, width, atom, row, table, position)
     type(side_by_side_t), intent(inout) :: some
     integer, intent(in) :: width, atom(width, *), row(*)
-    real(real64), intent(in) :: table(4, *), position(3, *)
+    real(real64), contiguous, intent(in) :: table(:, :)
+    real(real64), intent(in) :: position(3, *)
     integer :: t, k
     do t = 1, some%n
-      some%parameter(t, :) = table(:, row(t))
+      some%parameter(t, :) = table(:4, row(t))
       do k = 2, width
         some%to(t, :, k) = position(:, atom(k, t)) - position(:, atom(1, t))
       end do
@@ -153,7 +164,7 @@ contains
     end do
   end subroutine give
 
-  !> k (r - r0)^2 between two atoms. `parameter` = k, r0.
+  !> k (r - r0)^2 + k4 (r - r0)^4 between two atoms. `parameter` = k, r0, k4.
   pure subroutine bonds(some)
     type(side_by_side_t), intent(inout) :: some
     real(real64) :: length, stretch, slope
@@ -162,8 +173,8 @@ contains
     do t = 1, some%n
       length = sqrt(max(some%to(t, 1, 2)**2 + some%to(t, 2, 2)**2 + some%to(t, 3, 2)**2, tiny_length2))
       stretch = length - some%parameter(t, 2)
-      some%energy(t, 1) = some%parameter(t, 1)*stretch**2
-      slope = 2.0_real64*some%parameter(t, 1)*stretch/length
+      some%energy(t, 1) = (some%parameter(t, 1) + some%parameter(t, 3)*stretch**2)*stretch**2
+      slope = 2.0_real64*(some%parameter(t, 1) + 2.0_real64*some%parameter(t, 3)*stretch**2)*stretch/length
       some%force(t, 1, 1) = slope*some%to(t, 1, 2)
       some%force(t, 2, 1) = slope*some%to(t, 2, 2)
       some%force(t, 3, 1) = slope*some%to(t, 3, 2)
@@ -324,37 +335,9 @@ contains
     end do
   end subroutine dihedrals
 
-  pure function cross(a, b) result(c)
-    real(real64), intent(in) :: a(3), b(3)
-    real(real64) :: c(3)
-    c = [a(2)*b(3) - a(3)*b(2), a(3)*b(1) - a(1)*b(3), a(1)*b(2) - a(2)*b(1)]
-  end function cross
-
-  !> Dihedral angle of four atoms (IUPAC sign) and its gradient.
-  pure subroutine torsion(r, phi, gradient)
-    real(real64), intent(in) :: r(3, 4)
-    real(real64), intent(out) :: phi, gradient(3, 4)
-    real(real64) :: f(3), g(3), h(3), a(3), b(3), a2, b2, g_length, fg, hg
-    f = r(:, 1) - r(:, 2)
-    g = r(:, 2) - r(:, 3)
-    h = r(:, 4) - r(:, 3)
-    a = cross(f, g)
-    b = cross(h, g)
-    a2 = max(dot_product(a, a), tiny_length2)
-    b2 = max(dot_product(b, b), tiny_length2)
-    g_length = sqrt(max(dot_product(g, g), tiny_length2))
-    phi = atan2(dot_product(cross(b, a), g)/g_length, dot_product(a, b))
-    fg = dot_product(f, g)/(a2*g_length)
-    hg = dot_product(h, g)/(b2*g_length)
-    gradient(:, 1) = -g_length/a2*a
-    gradient(:, 4) = g_length/b2*b
-    gradient(:, 2) = -gradient(:, 1) + fg*a - hg*b
-    gradient(:, 3) = -gradient(:, 4) - fg*a + hg*b
-  end subroutine torsion
-
   !> k (1 + cos(n phi - phase)). `parameter` = k, n, cosine and sine of the phase.
   pure subroutine dihedral(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 4), parameter(4)
+    real(real64), intent(in) :: r(3, 4), parameter(:)
     real(real64), intent(out) :: f(3, 4), energy
     real(real64) :: phi, argument
     call torsion(r, phi, f)
@@ -365,7 +348,7 @@ contains
 
   !> k (psi - psi0)^2 with the difference taken around the circle. `parameter` = k, psi0 (radian).
   pure subroutine improper(r, parameter, f, energy)
-    real(real64), intent(in) :: r(3, 4), parameter(4)
+    real(real64), intent(in) :: r(3, 4), parameter(:)
     real(real64), intent(out) :: f(3, 4), energy
     real(real64) :: psi, difference
     call torsion(r, psi, f)

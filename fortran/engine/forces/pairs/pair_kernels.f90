@@ -7,9 +7,9 @@ module pair_kernels
   use cluster_window, only: window_t
   use exact_loop, only: exact_loop_t
   use loop_properties, only: by_matrix, by_rule, forces_only, law_cubic_table, law_dispersion_pme, law_force_switch, &
-    law_linear_table, law_plain, law_screened, law_switch, with_energy
+    law_linear_table, law_plain, law_repulsive, law_screened, law_switch, with_energy
   use pair_block, only: pair_block_t
-  use pair_forms, only: vdw_force_switch, vdw_pme, vdw_switch
+  use pair_forms, only: vdw_force_switch, vdw_pme, vdw_repulsive, vdw_switch
   use pair_parameters, only: pair_parameters_t
   use pair_precision, only: real_pair
   use pair_table, only: cubic_table, linear_table
@@ -85,7 +85,7 @@ contains
   pure integer function formula_of(pair) result(law)
     type(pair_parameters_t), intent(in) :: pair
     if (pair%is_screened) then
-      law = law_screened
+      law = merge(law_repulsive, law_screened, pair%vdw_form == vdw_repulsive)
       return
     end if
     select case (pair%vdw_form)

@@ -10,7 +10,8 @@ module pair_term
   use lennard_jones, only: lennard_jones_of
   use nonbonded, only: meets_ghosts, meets_owned, nonbonded_t
   use nonbonded_options, only: nonbonded_options_t
-  use pair_forms, only: vdw_cut, vdw_force_shift, vdw_force_switch, vdw_pme, vdw_quintic_switch, vdw_shift, vdw_switch
+  use pair_forms, only: vdw_cut, vdw_force_shift, vdw_force_switch, vdw_pme, vdw_quintic_switch, vdw_repulsive, vdw_shift, &
+                        vdw_switch
   use pair_precision, only: real_pair
   use settings, only: energy_settings_t, memory_saved, memory_used, settings_t
   use system_state, only: system_state_t
@@ -72,6 +73,7 @@ contains
     if (energy%quintic_switch) options%vdw_form = vdw_quintic_switch
     if (energy%force_shift) options%vdw_form = vdw_force_shift
     if (energy%shift) options%vdw_form = vdw_shift
+    if (energy%repulsive) options%vdw_form = vdw_repulsive
     if (energy%vacuum) then
       options%vdw_form = vdw_cut
     else if (.not. (energy%ewald_charges .or. energy%screened_charges)) then
