@@ -2,12 +2,12 @@
 
 import numpy as np
 
+from chromabuild.build.beads import Beads, atoms_of
 from chromabuild.build.duplex import neighbours_of_dna, place_end_phosphates, rest_of_pairs
 from chromabuild.dna.backbone import ATOM_CLASS, SUGAR, close_backbone, place_bases
 from chromabuild.dna.sequence import BASES
 from chromabuild.dna.stacking import relax_bases
 from chromabuild.dna.steps import dna_parameters, fit_frames
-from chromabuild.build.beads import Beads, atoms_of
 from chromabuild.molecule.hydrogens import place_hydrogens, settle_base_methyls
 from chromabuild.molecule.residues import residue_library
 from chromabuild.molecule.solute import Solute
