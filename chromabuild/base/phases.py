@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.section import Positive, Section
 
-LENGTH = r"^\s*[0-9.]+(?:[eE][+-]?[0-9]+)?\s*(?:fs|ps|ns|us)\s*$"
-"""What a length of simulated time looks like."""
+NO_LENGTH = "is not a positive number with the unit fs, ps, ns or us: write e.g. '50 ps'"
 Group = Literal["solute", "heavy", "backbone", "dna", "protein", "histone-core", "tails"]
 Solute = Literal["solute", "dna", "protein", "histone-core", "tails"]
 Scaled = Literal["bond", "angle", "urey", "dihedral", "improper", "cmap", "charge", "lj"]
@@ -19,6 +18,34 @@ NUCLEOSOME_GROUPS = ("protein", "histone-core", "tails")
 DEFAULT_TIMESTEP = 2.0
 LONGEST_TIMESTEP = 4.0
 """fs, however heavy hydrogens are: the next fastest motions are those of heavy atoms."""
+
+
+def picoseconds(length: str) -> float:
+    """A length of time in ps. Raises ValueError when it is not a positive number with the unit fs, ps, ns or us.
+
+    >>> picoseconds("10 ns")
+    10000.0
+    """
+    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(fs|ps|ns|us)\s*", length)
+    value = float(match[1]) * {"fs": 1e-3, "ps": 1.0, "ns": 1e3, "us": 1e6}[match[2]] if match else 0.0
+    if not value > 0:
+        raise ValueError(length)
+    return value
+
+
+def _checked_length(length: object) -> object:
+    """What is given, as it is. Raises ValueError with a sentence for words that are no length of time."""
+    try:
+        if isinstance(length, str):
+            picoseconds(length)
+    except ValueError:
+        raise ValueError(NO_LENGTH) from None
+    return length
+
+
+Length = Annotated[str, Field(pattern=r"^\s*[0-9.]+(?:[eE][+-]?[0-9]+)?\s*(?:fs|ps|ns|us)\s*$"),
+                   BeforeValidator(_checked_length)]
+"""A length of simulated time, not nothing."""
 
 
 class Restraint(Section):
@@ -80,19 +107,6 @@ class Phase(Section):
         return max(1, round(1000 * picoseconds(self.length or "") / (self.timestep or DEFAULT_TIMESTEP)))
 
 
-def picoseconds(length: str) -> float:
-    """A length of time in ps. Raises ValueError when it is not a positive number with the unit fs, ps, ns or us.
-
-    >>> picoseconds("10 ns")
-    10000.0
-    """
-    match = re.fullmatch(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(fs|ps|ns|us)\s*", length)
-    value = float(match[1]) * {"fs": 1e-3, "ps": 1.0, "ns": 1e3, "us": 1e6}[match[2]] if match else 0.0
-    if not value > 0:
-        raise ValueError(length)
-    return value
-
-
 def check_phases(phases: Sequence[Phase], where: str) -> None:
     """Raises BadInputError with one sentence, which names ``where`` and the phase, for the first contradiction."""
     names = [phase.name for phase in phases]
@@ -134,7 +148,7 @@ def _problem_of_dynamics(phase: Phase) -> str | None:
     try:
         picoseconds(phase.length or "1 ps")
     except ValueError:
-        return f"length {phase.length!r} is not a positive number with the unit fs, ps, ns or us: write e.g. '50 ps'"
+        return f"length {phase.length!r} {NO_LENGTH}"
     if isinstance(phase.temperature, tuple) and phase.ensemble == "NVE":
         return "a ramp of the temperature needs a thermostat: set ensemble to NVT or NPT"
     if phase.pressure is not None and phase.ensemble != "NPT":

@@ -14,7 +14,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import file_names
 from chromabuild.base.force_fields import FORCE_FIELDS, Cutoffs, ForceFieldName, SwitchForm, WaterName
 from chromabuild.base.launchers import launcher_problem
-from chromabuild.base.phases import LENGTH, Phase, check_phases, shipped_phases
+from chromabuild.base.phases import Length, Phase, check_phases, shipped_phases
 from chromabuild.base.section import Positive, Section
 
 _TO_PHASE = "give it to a phase of simulate.phases, or choose a simulate.protocol"
@@ -135,7 +135,7 @@ class RefineSection(Section):
 
     enabled: bool = Field(False, description="whether the built solute moves as beads and is laid back on them: a fold from the mesoscale model settles at the resolution of residues")
     minimise_steps: int = Field(2000, ge=1, description="steps of minimisation before dynamics, and again after it, so that atoms are laid on beads without thermal noise")
-    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("100 ps", description="Langevin dynamics at simulate.temperature, with its unit; empty: minimisation alone")
+    length: Length | None = Field("100 ps", description="Langevin dynamics at simulate.temperature, with its unit; empty: minimisation alone")
     timestep: float = Field(10.0, gt=0, le=20, description="fs")
     friction: Positive = Field(1.0, description="of Langevin dynamics, 1/ps")
     cutoff: float = Field(30.0, ge=15, le=100, description="angstrom; charges, which salt screens as section solvate says, are shifted to no force and energy there")
@@ -153,7 +153,7 @@ class RelaxSection(Section):
 
     enabled: bool = Field(False, description="whether the chain has this stage: for solutes of millions of atoms; smaller ones relax as well, and faster, in their water")
     minimise_steps: int = Field(300, ge=1, description="steps of minimisation")
-    length: Annotated[str, Field(pattern=LENGTH)] | None = Field("1 ps", description="Langevin dynamics after that, from 50 K to simulate.temperature, with its unit; empty: none")
+    length: Length | None = Field("1 ps", description="Langevin dynamics after that, from 50 K to simulate.temperature, with its unit; empty: none")
     restraint: float = Field(1.0, ge=0, description="kcal/mol/angstrom^2 on heavy atoms when dynamics begins; it falls linearly to zero; 0: none")
     dielectric: float = Field(4.0, ge=1, description="relative permittivity, or its slope an angstrom")
     dielectric_form: Literal["distance", "constant"] = Field("distance", description="permittivity that grows with the distance of two charges, as between atoms of one molecule, or the same everywhere (water: 78)")
@@ -349,7 +349,7 @@ def validated(data: dict, overrides: Mapping[str, object], path: Path | str) -> 
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"] if part not in (SHAPE, EDGES))
-        message = re.sub(r"^(Input|Value) ", "", first["msg"])
+        message = re.sub(r"^(Value error, |Input |Value )", "", first["msg"])
         if key in MOVED_KEYS:
             raise BadInputError(f"{path}: {key} has moved: {MOVED_KEYS[key]}") from None
         if first["type"] == "extra_forbidden":

@@ -238,15 +238,18 @@ class Topology:
     def term(self, term: str) -> dict[str, np.ndarray]:
         """All terms of one kind (``bond``, ``dihedral``, ``pair14``, ...) with global atom indices.
 
-        Keys: ``atoms`` (m, 2..4) int64, and the parameter columns (m,).
+        Keys: ``atoms`` (m, 2..5) int64, and the parameter columns (m,); one that a template does not have is 0.
         """
         columns = [(name, _dataset_name(name).split("/")[1]) for name, _, _ in _SCHEMA if name.startswith(term + "_")]
         pieces = {key: [] for _, key in columns}
         for t, count, start in zip(self.run_template, self.run_count, self.run_first_atom[:-1], strict=True):
             template = self.templates[t]
+            atoms = getattr(template, f"{term}_atoms")
             for name, key in columns:
                 values = getattr(template, name)
-                pieces[key].append(_shifted(values, template.n_atoms, count, start) if key == "atoms"
+                if len(values) < len(atoms):
+                    values = np.zeros(len(atoms), values.dtype)
+                pieces[key].append(_shifted(atoms, template.n_atoms, count, start) if key == "atoms"
                                    else np.tile(values, count))
         return {key: np.concatenate(arrays) for key, arrays in pieces.items()}
 

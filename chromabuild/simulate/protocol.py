@@ -18,7 +18,7 @@ from chromabuild.base.checked_json import KEY, checked_text
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path, file_hash, remove_leftovers
 from chromabuild.base.in_use import in_use
-from chromabuild.base.phases import DEFAULT_TIMESTEP, Boost, Exchange, Restraint, picoseconds
+from chromabuild.base.phases import DEFAULT_TIMESTEP, NO_LENGTH, Boost, Exchange, Restraint, picoseconds
 from chromabuild.base.settings import HEALTH_KEYS, DynamicsSection, Settings, SimulateSection
 from chromabuild.simulate.choice import Choice
 from chromabuild.simulate.extension import Extension, forget_extension, read_extension
@@ -318,8 +318,7 @@ def extended(config: Settings, task: Task, length: str) -> tuple[Extension, bool
     try:
         wanted = picoseconds(length)
     except ValueError:
-        raise BadInputError(f"--extend {length!r} is not a positive number with the unit fs, ps, ns or us: "
-                            "write e.g. '10 ns'") from None
+        raise BadInputError(f"--extend {length!r} {NO_LENGTH}") from None
     *_, (phase, description, record) = states = list(_states(config, task))
     if phase.kind == "minimise" or phase.changes:
         why = "is a minimisation" if phase.kind == "minimise" else "changes temperature or restraints over its length"

@@ -132,6 +132,8 @@ def solvated(tmp_path_factory):
     ("output=locus.yaml", "a file: name a folder"),
     ("output=locus.yaml/deeper", "a file: name a folder"),
     ("scaffold.sweeps=100000000000000000000", "should be less than or equal to 1000000000"),
+    ("refine.length=0 ps", "refine.length = '0 ps' is not a positive number with the unit"),
+    ("relax.length=long", "relax.length = 'long' is not a positive number with the unit"),
 ])
 def test_impossible_settings(solvated, setting, told):
     assert told in refused(solvated, "solvate", "--set", setting)
