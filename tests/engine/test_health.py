@@ -94,8 +94,11 @@ def test_vital_signs_against_restart_and_forces(system, tmp_path):
     kinetic = 0.5 * masses * (restart.velocity**2).sum(axis=1) / 418.4
     freedom = np.array([3 * 41 - constraints, 6 * 100.0])
     freedom *= (freedom.sum() - 3) / freedom.sum()
-    for name, energy, n in zip(COLUMNS, (kinetic[:41].sum(), kinetic[41:].sum()), freedom, strict=False):
-        assert float(last[name]) == pytest.approx(2 * energy / (n * BOLTZMANN), abs=1e-3), name
+    # Of the share of half a kick the log tells the sum, and each part has some.
+    found = freedom * BOLTZMANN / 2 * [float(last[name]) for name in COLUMNS[:2]]
+    unseen = found - [kinetic[:41].sum(), kinetic[41:].sum()]
+    assert unseen.sum() == pytest.approx(2 / 3 * float(last["HALF_KICK_ENE"]), abs=1e-3)
+    assert (unseen > 0).all() and (unseen < 0.05 * found).all()
     assert float(last["DENSITY"]) == pytest.approx(masses.sum() / restart.box.prod() * 10 / 6.02214076, abs=1e-6)
     inp = systems.control(tmp_path / "force.inp", ENERGY=ENERGY, CONSTRAINTS={"rigid_bond": "YES"},
                           INPUT={"topologyfile": system / "t.h5", "rstfile": tmp_path / "run1_().rst"},

@@ -8,10 +8,11 @@ import pytest
 from test_assign import MOLECULES, make_solute, strand
 
 from chromabuild.forcefield.assign import make_topology
-from chromabuild.forcefield.topology_file import _SCHEMA, _dataset_name
+from chromabuild.forcefield.topology_file import _OPTIONAL, _SCHEMA, _dataset_name
 from chromabuild.simulate import chromamd
 
-TABLES = {kind: [_dataset_name(name) for name, _, _ in _SCHEMA if _dataset_name(name).split("/")[0] == kind]
+TABLES = {kind: [_dataset_name(name) for name, _, _ in _SCHEMA
+                 if _dataset_name(name).split("/")[0] == kind and name not in _OPTIONAL]
           for kind in ("bond", "angle", "urey_bradley", "dihedral", "improper", "exclusion", "pair14", "constraint")}
 
 

@@ -26,11 +26,13 @@ contains
     type(simulation_t), intent(inout) :: sim
     integer(int64), intent(in) :: step
     real(real64), allocatable :: velocity(:, :), position(:, :)
+    integer :: failed_atom
     associate (atoms => sim%atoms, timestep => sim%timestep)
       allocate (velocity, source=atoms%velocity)
       call kick(atoms%mass, atoms%kind, atoms%force, 0.5_real64*timestep, velocity)
       if (sim%split_forces .and. mod(step, sim%long_period) == 0) &
         call kick(atoms%mass, atoms%kind, sim%slow_force, 0.5_real64*sim%long_period*timestep, velocity)
+      failed_atom = sim%constraints%failed_atom
       if (sim%thermostat%acts_in_drift()) then
         call sim%constraints%apply_velocities(atoms%position, velocity, timestep)
       else if (sim%constraints%active) then
@@ -38,6 +40,8 @@ contains
                                    sim%rounding%on_lattice(timestep*velocity(:, :atoms%n_owned)))
         call sim%constraints%apply_positions(atoms%position, position, velocity, timestep, sim%rounding)
       end if
+      ! Atoms have not moved: it is for the step to fail where forces are too large.
+      sim%constraints%failed_atom = failed_atom
       atoms%half_kick = velocity - atoms%velocity
       atoms%half_kick_is_known = .true.
     end associate
