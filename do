@@ -159,7 +159,7 @@ run_tests() {
     --config-settings=cmake.define.CHROMAMD_BUILD_TESTS=ON)
   setup "${strict[@]}"
   # A test draws the report in a browser; Ubuntu's package of that name is no browser, and the test is skipped there.
-  # GROMACS judges the export to it, LAMMPS that to LAMMPS. pocl runs OpenMM's code of GPUs on processors. libcifpp-data
+  # GROMACS judges the export to it, LAMMPS that to LAMMPS, sander that to AMBER. pocl runs OpenMM's code of GPUs on processors. libcifpp-data
   # holds the PDBx dictionary, which judges structure files.
   if [[ "$(. /etc/os-release && echo "$ID")" == debian ]]; then
     install_system_packages chromium gromacs libcifpp-data pocl-opencl-icd

@@ -4,15 +4,16 @@ Systems: water with ions and a duplex of 20 base pairs in each water that the fo
 ions and the waters within 4 angstrom (``--part``), a nucleosome (177 base pairs), the same with every mark that the
 force field describes, and the bundled demo, all as the chain makes them, in each force field. Those with parameters by
 analogy differ in marks alone. Programs read the files that ``chromabuild export`` writes, and nothing else: GROMACS
-energy.mdp, LAMMPS energy.in, OpenMM the prmtop, CHARMM's psf and parameters (of the exports to NAMD and GENESIS), the
-GROMACS topology and the serialised System. The reference is ``chromamd-double``.
+energy.mdp, LAMMPS energy.in, AMBER's sander and OpenMM the prmtop, OpenMM CHARMM's psf and parameters (of the exports
+to NAMD and GENESIS), the GROMACS topology and the serialised System. The reference is ``chromamd-double``.
 
-All take the same Ewald splitting and grid, and B-splines of the same order. LAMMPS has PPPM in place of PME, which
-agrees with it where the mesh is fine: ``--spacing``. Energies of charges are made equal by the ratio of the Coulomb
-constants. A difference is relative to the term; where a term is the small difference of large parts (charges inside the
-cutoff and in reciprocal space), to the largest of its parts. Rigid waters of a prmtop have a third bond in place of
-their angle: its bonds and angles are compared without water. Lennard-Jones is truncated, not switched, since the force
-switches of CHARMM and GROMACS are different polynomials. What an export refuses is left out.
+All take the same Ewald splitting and grid, and B-splines of the same order. LAMMPS has PPPM in place of PME, and sander
+an optimal influence function and meshes without a factor of 7: they agree with it where the mesh is fine,
+``--spacing``. Energies of charges are made equal by the ratio of the Coulomb constants. A difference is relative to the
+term; where a term is the small difference of large parts (charges inside the cutoff and in reciprocal space), to the
+largest of its parts. Rigid waters of a prmtop have a third bond in place of their angle: its bonds and angles are
+compared without water. Lennard-Jones is truncated, not switched, since the force switches of CHARMM and GROMACS are
+different polynomials. What an export refuses is left out.
 
 Systems and force fields may be run one by one; ``--summary --save --machine summary`` then makes the tables of the
 documentation from all that is saved.
@@ -20,10 +21,12 @@ documentation from all that is saved.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -44,6 +47,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName
 from chromabuild.base.settings import DynamicsSection, SimulateSection, SolvateSection
 from chromabuild.export.amber import export_amber
+from chromabuild.export.amber_control import LARGEST_PRIME
 from chromabuild.export.charmm import is_charmm, write_charmm
 from chromabuild.export.gromacs import export_gromacs
 from chromabuild.export.lammps import export_lammps
@@ -54,25 +58,28 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards import read_shards
 from chromabuild.shards.manifest import Manifest
-from chromabuild.simulate.openmm_engine import SPLINE_ORDER
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER, nonbonded_options, smooth_number
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 
 SYSTEMS = ("water", "duplex", "part", "nucleosome", "marked", "demo")
 PART = "dna or ions or within 4 of dna"
 """Of the duplex; without a net charge."""
-PROGRAMS = ("gromacs", "lammps", "prmtop", "psf", "top", "system")
-QUICK = ("gromacs", "lammps", "system")
+PROGRAMS = ("gromacs", "lammps", "sander", "prmtop", "psf", "top", "system")
+QUICK = ("gromacs", "lammps", "sander", "system")
 """Programs for the demo, where none are named: OpenMM's readers of other programs' files take minutes for each."""
-TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "prmtop": "OpenMM, prmtop", "psf": "OpenMM, CHARMM psf",
-          "top": "OpenMM, GROMACS topology",
-          "system": "OpenMM, System"}
+TITLES = {"gromacs": "GROMACS", "lammps": "LAMMPS", "sander": "AMBER, sander", "prmtop": "OpenMM, prmtop",
+          "psf": "OpenMM, CHARMM psf", "top": "OpenMM, GROMACS topology", "system": "OpenMM, System"}
 KCAL = 4.184
-COULOMB = {"gromacs": 138.935458 * 10 / KCAL}
+SHIFT = 1 / 3000
+"""Angstrom, of coordinates for sander: it forgets the charge of an atom in the very middle of an edge of the box."""
+COULOMB = {"gromacs": 138.935458 * 10 / KCAL, "sander": 18.2223**2}
 """kcal angstrom/mol/e^2, where a program does not take that of our files (GROMACS' manual, Definitions and Units)."""
 GROMACS_TERMS = {"bond": ["Bond", "Harmonic Pot."], "angle": ["Angle", "U-B"],
                  "dihedral": ["Proper Dih.", "Improper Dih.", "CMAP Dih."], "lennard_jones": ["LJ-14", "LJ (SR)"],
                  "electrostatic": ["Coulomb-14", "Coulomb (SR)", "Coul. recip."]}
+SANDER_TERMS = {"bond": ["BOND", "UB"], "angle": ["ANGLE"], "dihedral": ["DIHED", "IMP", "CMAP"],
+                "lennard_jones": ["VDWAALS", "1-4 NB"], "electrostatic": ["EELEC", "1-4 EEL"]}
 LAMMPS_TERMS = {"bond": ["E_bond"], "angle": ["E_angle"], "dihedral": ["E_dihed", "E_impro"],
                 "lennard_jones": ["E_vdwl"], "electrostatic": ["E_coul", "E_long"]}
 
@@ -168,13 +175,35 @@ def of_lammps(lmp: Path, system: BuiltSystem, folder: Path) -> Parts:
     return found
 
 
-def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
-    """By OpenMM's reader. Rigid waters have a third bond in place of their angle: with water no bonds and angles."""
-    made = app.AmberPrmtopFile(str(folder / "system.prmtop")).createSystem(
-        nonbondedMethod=app.PME, nonbondedCutoff=dynamics.cutoff / 10, rigidWater=False)
-    found = of_openmm(made, system.position, system.box, dynamics)
+def of_sander(sander: Path, system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """Of the first of two steps without length. Rigid waters as in ``of_prmtop``."""
+    options = nonbonded_options(dynamics, system.box)
+    mesh = ", ".join(f"nfft{k} = {smooth_number(points, LARGEST_PRIME)}"
+                     for k, points in zip((1, 2, 3), options.grid, strict=True))
+    (folder / "energy.in").write_text(
+        f"energy\n &cntrl nstlim = 1, dt = 1e-7, cut = {options.cutoff}, ntpr = 1 /\n"
+        f" &ewald {mesh}, order = {SPLINE_ORDER}, ew_coeff = {options.alpha!r}, vdwmeth = 0, netfrc = 0 /\n")
+    subprocess.run([sander, "-O", "-i", "energy.in", "-p", "system.prmtop", "-c", "system.rst7", "-o", "energy.out"],
+                   cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    said = (folder / "energy.out").read_text()
+    table = said[said.index(" NSTEP ="):].partition(" ---")[0]
+    value = {name: float(number) for name, number in re.findall(r"((?:1-4 )?[A-Z]+)\s*=\s*(-?[\d.]+)", table)}
+    found = {term: [value.get(name, 0.0) for name in names] for term, names in SANDER_TERMS.items()}
+    factor = system.topology.coulomb_constant / COULOMB["sander"]
+    return without_bonds_of_water(system, found | {"electrostatic": [factor * part for part in found["electrostatic"]]})
+
+
+def without_bonds_of_water(system: BuiltSystem, found: Parts) -> Parts:
+    """Rigid waters of a prmtop have a third bond in place of their angle: with water no bonds and angles."""
     has_water = any(template.rigid_water for template in system.topology.templates)
     return {term: parts for term, parts in found.items() if not (has_water and term in ("bond", "angle"))}
+
+
+def of_prmtop(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
+    """By OpenMM's reader."""
+    made = app.AmberPrmtopFile(str(folder / "system.prmtop")).createSystem(
+        nonbondedMethod=app.PME, nonbondedCutoff=dynamics.cutoff / 10, rigidWater=False)
+    return without_bonds_of_water(system, of_openmm(made, system.position, system.box, dynamics))
 
 
 def of_psf(system: BuiltSystem, dynamics: DynamicsSection, folder: Path) -> Parts:
@@ -241,6 +270,9 @@ def main() -> None:
     lmp = peers.lammps(given.peers) if "lammps" in programs else None
     if "lammps" in programs and lmp is None:
         programs.remove("lammps")
+    sander = peers.sander(given.peers) if "sander" in programs else None
+    if "sander" in programs and sander is None:
+        programs.remove("sander")
     if "gromacs" in programs:
         gmx = peers.gromacs_double() or peers.gromacs()
         if gmx is None:
@@ -249,6 +281,8 @@ def main() -> None:
             benchmark.peer("GROMACS", peers.gromacs_version(gmx))
     if lmp:
         benchmark.peer("LAMMPS", peers.lammps_version(lmp))
+    if sander:
+        benchmark.peer("AmberTools", peers.sander_version(sander))
     table = benchmark.table(
         "terms", "Energies of exported systems beside chromamd's in double precision: relative differences",
         force_field="", system="", atoms=",d", program="", worst_term="", difference_of_it=".1e",
@@ -265,19 +299,20 @@ def main() -> None:
             ours = of_chromamd(system, dynamics, folder)
             judges: dict[str, Callable[[Path], Parts]] = {
                 "gromacs": partial(of_gromacs, system), "lammps": partial(of_lammps, lmp, system),
+                "sander": partial(of_sander, sander, system, dynamics),
                 "prmtop": partial(of_prmtop, system, dynamics), "psf": partial(of_psf, system, dynamics),
                 "top": partial(of_top, system, dynamics),
                 "system": partial(of_system, system, dynamics)}
             exports: dict[str, Callable[[Path], object]] = {
                 "gromacs": lambda here, s=system, d=dynamics: export_gromacs(s, here, d, phases, 1),
                 "lammps": lambda here, s=system, d=dynamics: export_lammps(s, here, d),
-                "prmtop": lambda here, s=system: export_amber(s, here),
+                "prmtop": lambda here, s=system: export_amber(replace(s, position=s.position + SHIFT), here),
                 "psf": lambda here, s=system: write_charmm(s, here) if is_charmm(s.topology) else None,
                 "system": lambda here, s=system, d=dynamics: export_openmm(s, here, d)}
             for program in programs:
                 if name == "demo" and given.programs is None and program not in QUICK:
                     continue
-                export = "gromacs" if program == "top" else program
+                export = {"top": "gromacs", "sander": "prmtop"}.get(program, program)
                 here = folder / export
                 if not here.exists():
                     here.mkdir()

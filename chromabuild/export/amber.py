@@ -226,7 +226,8 @@ def _write_prmtop(file: TextIO, system: BuiltSystem, terms: Sequence[_Terms], ty
         0, 0, total(topology, [len(others) for _, others in exclusions]), residues,
         counts[0][1], counts[1][1], counts[2][1], len(bond_types), len(angle_types),
         len(dihedral_types), n_types, 0, 0, 0, 0, 0, 0, 0, 0, _box_kind(system.box),
-        max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0, 0]
+        max(int(np.bincount(template.atom_residue).max()) for template in of_used), 0,
+        total(topology, [int((template.mass == 0).sum()) for template in templates])]
     element = [nearest_element(template.mass) for template in templates]
     is_site = [template.mass == 0 for template in templates]
     number = np.array([row.number for row in ELEMENTS])

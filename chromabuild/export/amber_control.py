@@ -13,11 +13,13 @@ from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.parts import stretches_of
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.openmm_engine import NonbondedOptions
+from chromabuild.simulate.openmm_engine import NonbondedOptions, smooth_number
 from chromabuild.simulate.protocol import PlannedPhase
 
 END_PAIRS_NAME = "end_pairs.rst"
 _RANGES_A_LINE = 7
+LARGEST_PRIME = 5
+"""Of the factors of a mesh: AMBER stops at 7."""
 _EVERY_BOND = 1
 _THERMOSTATS = {"langevin": 3, "nose-hoover": 3, "bussi": 11, "berendsen": 1}
 _FARTHEST = 999.0
@@ -34,7 +36,8 @@ def phase_control(phase: PlannedPhase, dynamics: DynamicsSection, options: Nonbo
     keys |= {"cut": options.cutoff, "ntpr": phase.output_period, "ioutfm": 1,
              "ntwx": phase.trajectory_period if phase.frames else 0, "ntwprt": last_written, "iwrap": 0,
              "ntr": int(bool(phase.restraints)), "nmropt": int(ramp or bool(phase.end_pairs))}
-    mesh = {f"nfft{axis}": points for axis, points in zip((1, 2, 3), options.grid, strict=True)}
+    mesh = {f"nfft{axis}": smooth_number(points, LARGEST_PRIME)
+            for axis, points in zip((1, 2, 3), options.grid, strict=True)}
     mesh |= {"order": dynamics.pme_spline_order, "ew_coeff": round(options.alpha, 8), "vdwmeth": int(options.tail)}
     title = f"chromabuild, phase {phase.name}"
     if options.is_switched and options.force_switch:

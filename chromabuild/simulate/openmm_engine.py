@@ -459,16 +459,17 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
         force_switch=force_switch,
         tail=tail,
         alpha=float(erfcinv(1e-5)) / cutoff,
-        grid=tuple(_smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in edges),
+        grid=tuple(smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in edges),
     )
 
 
-def _smooth_number(least: int) -> int:
-    """The smallest even number from ``least`` on without a prime factor above 7, as chromamd chooses it."""
+def smooth_number(least: int, largest_prime: int = 7) -> int:
+    """The smallest even number from ``least`` on without a greater prime factor; without one above 7, as chromamd
+    chooses it."""
     candidate = least + least % 2
     while True:
         rest = candidate
-        for prime in (2, 3, 5, 7):
+        for prime in range(2, largest_prime + 1):
             while rest % prime == 0:
                 rest //= prime
         if rest == 1:

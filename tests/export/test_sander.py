@@ -1,0 +1,212 @@
+"""AMBER's sander on the exported files: its energies and forces are those of the topology, and it runs every phase.
+
+Terms of mdout have four decimals. Sander takes erfc from a table that is good to some 1e-7 of the energy of all pairs:
+2e-6 of a term, and 1e-5 of the forces, which are written in single precision, cover it.
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.io import netcdf_file
+from support.engine_energies import reference_energy, relative_rms
+from support.four_point import placed, solvated_in
+from support.judges import SANDER, needs_judges
+from support.molecular_systems import MolecularSystem, fixture
+from support.triclinic_systems import cut_out, reference_of_doubled, rhombic_dodecahedron
+from test_charmm import solvated as charmm_system
+
+from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.export.amber import export_amber
+from chromabuild.export.system import BuiltSystem
+from chromabuild.forcefield.assign import make_topology
+from chromabuild.forcefield.topology_file import Topology
+from chromabuild.simulate.end_pairs import EndBond
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER, NonbondedOptions
+from chromabuild.simulate.protocol import plan_phases
+
+COULOMB = 18.2223**2
+"""kcal angstrom/mol/e^2 of AMBER."""
+OPTIONS = NonbondedOptions(9.0, 0.34, (64, 64, 72))
+"""Fine: sander has an optimal influence function in place of that of smooth PME."""
+ROUNDING = 1e-4
+"""kcal/mol of a term that is the sum of two."""
+TERMS = {"bond": ("BOND",), "angle": ("ANGLE",), "dihedral": ("DIHED",), "urey_bradley": ("UB",), "improper": ("IMP",),
+         "cmap": ("CMAP",), "lennard_jones": ("VDWAALS", "1-4 NB"), "electrostatic": ("EELEC", "1-4 EEL")}
+PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20, "restraints": [{"group": "heavy", "constant": 5}]},
+          {"name": "heat", "steps": 100, "temperature": [100, 300], "hydrogen_mass_factor": 3, "end_pairs": 2,
+           "output_period": 5, "trajectory_period": 2,
+           "restraints": [{"group": "heavy", "constant": [5, 1]}, {"group": "backbone", "constant": 20}]},
+          {"name": "equilibrate", "steps": 200, "ensemble": "NPT", "pressure": 2, "output_period": 50,
+           "trajectory_period": 1000},
+          {"name": "produce", "steps": 20, "output_period": 5, "trajectory_period": 10,
+           "restraints": [{"group": "backbone", "constant": 3}]}]
+
+
+def planned(phases=PHASES):
+    return plan_phases(SimulateSection(protocol=None, phases=phases))
+
+
+def terms(text: str) -> dict[str, float]:
+    """Of the first table of energies in a text."""
+    table = text[text.index(" NSTEP ="):].partition(" ---")[0]
+    return {name: float(value) for name, value in re.findall(r"((?:1-4 )?[A-Z]+)\s*=\s*(-?[\d.]+)", table)}
+
+
+def with_ambers_constant(topology: Topology) -> Topology:
+    """The topology whose charges have AMBER's energies by our Coulomb constant."""
+    scale = COULOMB / topology.coulomb_constant
+    return replace(topology, templates=[
+        replace(template, charge=scale**0.5 * template.charge,
+                pair14_charge_product=scale * template.pair14_charge_product) for template in topology.templates])
+
+
+def evaluated(folder, options: NonbondedOptions) -> tuple[dict[str, float], np.ndarray]:
+    """Energies by term and forces (n, 3) of the files in a folder, from a step of no length."""
+    mesh = ", ".join(f"nfft{k} = {points}" for k, points in zip((1, 2, 3), options.grid, strict=True))
+    switch = f", fswitch = {options.switch_distance}" if options.force_switch else ""
+    (folder / "energy.in").write_text(
+        f"energy\n &cntrl nstlim = 1, dt = 1e-7, cut = {options.cutoff}{switch}, ntpr = 1, ntwf = 1, ioutfm = 1 /\n"
+        f" &ewald {mesh}, order = {SPLINE_ORDER}, ew_coeff = {options.alpha!r}, vdwmeth = {int(options.tail)}, "
+        "skinnb = 0.3, netfrc = 0 /\n")
+    command = [SANDER, "-O", "-i", "energy.in", "-p", "system.prmtop", "-c", "system.rst7", "-o", "energy.out",
+               "-frc", "energy.nc"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
+    said = (folder / "energy.out").read_text()
+    assert done.returncode == 0, said[-2000:] + done.stderr
+    assert "WARNING" not in said, said[said.index("WARNING"):][:500]
+    found = terms(said)
+    with netcdf_file(folder / "energy.nc", mmap=False) as file:
+        force = file.variables["forces"][0].astype(float)
+    return {term: sum(found.get(name, 0.0) for name in names) for term, names in TERMS.items()}, force
+
+
+def of_rigid_bodies(topology: Topology, force: np.ndarray) -> np.ndarray:
+    """Forces on atoms, and on whole molecules of rigid water."""
+    found, first = [], 0
+    for template, count in zip(topology.run_template, topology.run_count, strict=True):
+        n = topology.templates[template].n_atoms
+        part = force[first:first + n * count]
+        first += n * count
+        found.append(part.reshape(count, n, 3).sum(axis=1) if topology.templates[template].rigid_water else part)
+    return np.concatenate(found)
+
+
+def agree_with(system: MolecularSystem, options: NonbondedOptions, found: dict[str, float], force: np.ndarray,
+               reference=reference_energy, looser: float = 1.0) -> None:
+    """A rigid water has its third side as a bond in place of its angle: what it holds together does not count."""
+    topology = with_ambers_constant(system.topology)
+    ours, our_force = reference(replace(system, topology=topology), options)
+    has_water = any(template.rigid_water for template in topology.templates)
+    for term, value in ours.items():
+        if not (has_water and term in ("bond", "angle")):
+            assert found[term] == pytest.approx(value, rel=2e-6 * looser, abs=ROUNDING), term
+    assert relative_rms(of_rigid_bodies(topology, force), of_rigid_bodies(topology, our_force)) < 1e-5 * looser
+
+
+@needs_judges
+@pytest.mark.parametrize("name", ["water", "peptide", "duplex"])
+def test_energies_and_forces(systems, tmp_path, name):
+    system = systems[name]
+    export_amber(BuiltSystem(system.topology, system.position, system.box), tmp_path)
+    agree_with(system, OPTIONS, *evaluated(tmp_path, OPTIONS))
+
+
+@needs_judges
+def test_solute_alone(systems, tmp_path):
+    """Bonds and angles, which waters hide."""
+    system = systems["duplex"]
+    dry = BuiltSystem(system.topology, system.position, system.box).part("solute")
+    export_amber(dry, tmp_path)
+    agree_with(MolecularSystem(dry.topology, dry.position, dry.box), OPTIONS, *evaluated(tmp_path, OPTIONS))
+
+
+@needs_judges
+def test_correction_maps_of_amber(tmp_path):
+    """Those of ff19SB, in the five decimals of the file."""
+    solute, position = fixture("peptide")
+    system = MolecularSystem(make_topology(solute, {}, "amber19"), position, np.full(3, 40.0))
+    export_amber(BuiltSystem(system.topology, position, system.box, solute), tmp_path)
+    agree_with(system, OPTIONS, *evaluated(tmp_path, OPTIONS))
+
+
+@needs_judges
+@pytest.mark.parametrize("name", ["peptide", "duplex"])
+@pytest.mark.parametrize("options", [OPTIONS, replace(OPTIONS, switch_distance=7.0, force_switch=True)],
+                         ids=["truncated", "force switch"])
+def test_charmm36m(tmp_path, name, options):
+    """A CHAMBER prmtop: Urey-Bradley terms, impropers, correction maps, a table of 1-4 pairs, NBFIX."""
+    built = charmm_system(name)
+    export_amber(built, tmp_path)
+    agree_with(MolecularSystem(built.topology, built.position, built.box), options, *evaluated(tmp_path, options))
+
+
+@needs_judges
+@pytest.mark.parametrize("water", ["opc", "tip4pew"])
+def test_four_point_water(tmp_path, water):
+    """Sander finds the place of the charge itself, and spreads its force. It goes along the bisector as far as in a
+    water without error, and atoms here are rounded to 1e-3 angstrom: tolerances are ten times those of others."""
+    made = solvated_in(water, "peptide", 27.0, 2000, 3)
+    system = replace(made, position=placed(made.topology, made.position))
+    export_amber(BuiltSystem(system.topology, system.position, system.box), tmp_path)
+    agree_with(system, OPTIONS, *evaluated(tmp_path, OPTIONS), looser=10)
+
+
+@needs_judges
+@pytest.mark.parametrize("shape", [rhombic_dodecahedron(21.2)])
+def test_leaning_boxes(tmp_path, shape):
+    """Angles have four digits in AMBER's files."""
+    system = cut_out("peptide", 30.0, shape)
+    options = NonbondedOptions(7.0, 0.45, (64, 64, 64))
+    export_amber(BuiltSystem(system.topology, system.position, shape), tmp_path)
+    agree_with(system, options, *evaluated(tmp_path, options),
+               reference=lambda system, options: reference_of_doubled(system, options, 1e-9))
+
+
+def tables(text: str) -> list[dict[str, float]]:
+    """Energies of every step that mdout of dynamics shows."""
+    blocks = text[text.index(" NSTEP ="):text.index("A V E R A G E S")].split(" NSTEP =")[1:]
+    return [{name: float(value) for name, value in re.findall(r"([A-Z][A-Za-z() -]*?)\s*=\s*(-?[\d.]+)", block)}
+            for block in blocks]
+
+
+def frames_of(path) -> tuple[int, ...]:
+    """Frames and atoms of a trajectory."""
+    with netcdf_file(path, mmap=False) as file:
+        return file.variables["coordinates"].shape[:2]
+
+
+@needs_judges
+@pytest.mark.parametrize("water", ["tip3p", "opc"])
+def test_sander_runs_every_phase(systems, tmp_path, water):
+    """Without a warning; restraints hold what they say through all of it, trajectories have the frames of the settings,
+    hydrogens are heavy where they shall be, and the script leaves out what is done."""
+    if water == "tip3p":
+        system = systems["peptide"]
+    else:
+        made = solvated_in(water, "peptide", 27.0, 2000, 3)
+        system = replace(made, position=placed(made.topology, made.position))
+    dynamics = DynamicsSection(cutoff=9.0, trajectory_selection="solute")
+    bond = EndBond((0, 10), float(np.linalg.norm(system.position[10] - system.position[0])))
+    built = BuiltSystem(system.topology, system.position, system.box)
+    export_amber(built, tmp_path, dynamics, planned(), 3, [bond])
+    call = {"env": os.environ | {"PMEMD": SANDER}, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([tmp_path / "run.sh"], **call)
+    said = {path.stem: path.read_text() for path in sorted(tmp_path.glob("*.out"))}
+    assert done.returncode == 0, next(iter(said.values()))[-2000:] + done.stderr
+    assert list(said) == ["01-minimise", *sorted(f"02-heat-{k}" for k in range(1, 11)), "03-equilibrate", "04-produce"]
+    for text in said.values():
+        assert "WARNING" not in text, text[text.index("WARNING"):][:500]
+    minimised = [float(value) for value in re.findall(r"^ +\d+ +(-\d\.\d+E\+\d+) ", said["01-minimise"], re.MULTILINE)]
+    assert minimised[-1] < minimised[0]
+    heated = tables(said["02-heat-10"])
+    assert 150 < heated[-1]["TEMP(K)"] < 320 and heated[-1]["RESTRAINT"] > 0
+    volume = [row["VOLUME"] for row in tables(said["03-equilibrate"])]
+    assert volume[0] == pytest.approx(np.prod(system.box), rel=1e-6) and volume[-1] != volume[0]
+    n = built.part("solute").topology.n_atoms
+    assert [frames_of(tmp_path / f"{name}.nc") for name in ("02-heat-1", "04-produce")] == [(5, n), (2, n)]
+    done = subprocess.run([tmp_path / "run.sh"], **call)
+    assert done.returncode == 0 and {path.stem: path.read_text() for path in tmp_path.glob("*.out")} == said
