@@ -20,6 +20,7 @@ from chromabuild.base.errors import BadInputError
 from chromabuild.base.files import atomic_path
 from chromabuild.export.blocks import row_blocks
 from chromabuild.export.solvent import SolventKind, solvent_lines
+from chromabuild.molecule.bond_orders import double_bonds
 from chromabuild.molecule.entities import chain_name, entity_of_molecules, place_in_molecule
 from chromabuild.molecule.residues import SITE, ResidueTemplate, library_needed, modifications, residue_library
 from chromabuild.molecule.solute import Solute
@@ -66,6 +67,9 @@ def _with_solvent(categories: list[Category], solute: Solute, solvent: Sequence[
                enumerate(zip(solvent, names, strict=True), first)]
     rows |= _components([(kind.residue, "non-polymer", "?", "?", zip(kind.names, kind.elements, strict=True))
                          for kind in solvent])
+    kinds = {kind.residue for kind in solvent}
+    rows["chem_comp_bond"] = _bonds(template for template in residue_library().values() if template.kind == "water"
+                                    and template.pdb_name in kinds)
     known = {own for name, _, own_rows in categories if name == "atom_type" for own in own_rows}
     rows["atom_type"] = [row for row in rows["atom_type"] if row not in known]
     if not any(name == "pdbx_entity_nonpoly" for name, *_ in categories):
@@ -132,6 +136,8 @@ def _descriptions(solute: Solute, title: str, provenance: dict) -> list[Category
     components = _components(_monomers(solute))
     categories += [("chem_comp", ["id", "type", "mon_nstd_flag", "mon_nstd_parent_comp_id"], components["chem_comp"]),
                    ("chem_comp_atom", ["comp_id", "atom_id", "type_symbol"], components["chem_comp_atom"]),
+                   ("chem_comp_bond", ["comp_id", "atom_id_1", "atom_id_2", "value_order"],
+                    _bonds(library[k] for k in np.unique(solute.residue_template).tolist())),
                    ("atom_type", ["symbol"], components["atom_type"])]
     if lone:
         categories.append(("pdbx_entity_nonpoly", ["entity_id", "name", "comp_id"],
@@ -214,6 +220,19 @@ def _components(rows: Sequence[tuple[str, str, str, str, Iterable[tuple[str, str
             atoms[name, atom, element.upper()] = None
             elements[(element.upper(),)] = None
     return {"chem_comp": list(components), "chem_comp_atom": list(atoms), "atom_type": list(elements)}
+
+
+def _bonds(templates: Iterable[ResidueTemplate]) -> list[tuple[str, ...]]:
+    """Rows of chem_comp_bond, each bond once: PyMOL asks the web for those that a file does not tell."""
+    rows: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+    for template in templates:
+        double = double_bonds(template.name)
+        for row, (a, b) in enumerate(template.bonds.tolist()):
+            if SITE not in (template.elements[a], template.elements[b]):
+                names = template.atoms[a], template.atoms[b]
+                rows.setdefault((template.pdb_name, frozenset(names)),
+                                (template.pdb_name, *names, "doub" if row in double else "sing"))
+    return list(rows.values())
 
 
 def _links(solute: Solute, chains: list[str]) -> list[tuple[str, ...]]:
