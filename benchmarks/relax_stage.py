@@ -1,8 +1,9 @@
-"""Memory of all processes of the stage `relax`, and what a step of it costs, with as few steps as one asks for.
+"""Memory of all processes of the stage `relax`, what a step of it costs, and what it leaves.
 
-A solute of nucleosomes turned at random on a lattice, as in dry_relaxation.py; 469 have the base pairs and nucleosomes
-of the 83 kb yeast locus. The stage does what it does in a build: force field, bricks, set-up, minimisation, Langevin
-dynamics, clash check. The memory of a part is the largest sum of the proportional set sizes of its processes.
+--solute is one that was built, such as `results/solute_clean.h5` of the 83 kb locus; without it, nucleosomes turned at
+random on a lattice, as in dry_relaxation.py, and as few steps as one asks for. The stage does what it does in a build:
+force field, bricks, set-up, minimisation, Langevin dynamics, clash check. The memory of a part is the largest sum of
+the proportional set sizes of its processes.
 
 A step costs the processor time of the engine between the first and the last row of its log over steps and atoms: lists
 that are made anew in between count, what comes before the first step does not. The last step of dynamics finds terms
@@ -17,17 +18,19 @@ from pathlib import Path
 from common.command import Benchmark
 from common.memory import MemoryWatch, family
 
-from chromabuild.base.settings import DynamicsSection, RelaxSection, Settings
+from chromabuild.base.settings import RelaxSection, Settings
 from chromabuild.clash import check
 from chromabuild.molecule.solute import Solute
-from chromabuild.simulate.relaxation import relax
+from chromabuild.simulate.relaxation import TIMESTEP, relax
 
 PACKING = 210.0
 """Angstrom of box edge a nucleosome, on a cubic lattice."""
-TIMESTEP = 0.002
-"""Ps, of the dynamics."""
 TICKS = 100.0
 """A second of /proc/PID/stat."""
+FAULTS = {"pairs_below_threshold": "pairs below the threshold of clashes", "bad_overlaps": "bad overlaps",
+          "heavy_pairs_below_2": "pairs of heavy atoms below 2 Å",
+          "ring_piercings": "rings pierced", "chirality_errors": "centres of the wrong hand",
+          "cis_peptides": "cis peptides", "twisted_peptides": "twisted peptides"}
 MAKE = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -53,6 +56,7 @@ def main() -> None:
     """Make the solute, then the stage."""
     benchmark = Benchmark(__doc__)
     add = benchmark.parser.add_argument
+    add("--solute", type=Path, help="solute.h5 in place of copies of a nucleosome")
     add("--copies", type=int, default=36, help="nucleosomes")
     add("--minimise-steps", type=int, default=40)
     add("--steps", type=int, default=40, help="of dynamics")
@@ -60,13 +64,13 @@ def main() -> None:
     add("--work", type=Path, default=Path("relax_stage"), help="folder of the files")
     given = benchmark.start(quick={"copies": 1, "minimise_steps": 10, "steps": 10})
     given.work.mkdir(parents=True, exist_ok=True)
-    file = given.work / "solute.h5"
+    file = given.solute or given.work / "solute.h5"
     edge = PACKING * round(given.copies ** (1 / 3) + 0.5) + 1
     if not file.is_file():  # in a process of its own: its memory is not that of the stage
         subprocess.run([sys.executable, "-c", MAKE, Path(__file__).parent, file, str(edge), str(given.copies)],
                        check=True)
-    section = RelaxSection(minimise_steps=given.minimise_steps, length=f"{1000 * TIMESTEP * given.steps:g} fs")
-    settings = Settings(relax=section, dynamics=DynamicsSection(checkpoint="0 min"))
+    section = RelaxSection(minimise_steps=given.minimise_steps, length=f"{TIMESTEP * given.steps:g} fs")
+    settings = Settings(relax=section)
     used: dict[str, list[float]] = {}
     part = ["force field and bricks"]
 
@@ -75,11 +79,13 @@ def main() -> None:
         if share >= 1.0:
             part[0] = "what the engine leaves"
 
+    threshold = Settings().clash.threshold
+    before = check(Solute.read(file), threshold, given.threads).data["before"]
     begin = time.monotonic()
     with MemoryWatch(lambda: engine()[0] or part[0]) as memory:
         solute, summary = relax(Solute.read(file), settings, given.work, given.threads, note)
         part[0] = "clash check"
-        check(solute, settings.clash.threshold, given.threads)
+        after = check(solute, threshold, given.threads).data["before"]
     wall = time.monotonic() - begin
     table = benchmark.table("memory", f"Memory of the stage relax, all processes: {solute.n_atoms:,} atoms, "
                             f"{given.minimise_steps} + {given.steps} steps on {given.threads} thread(s), {wall:.0f} s",
@@ -89,6 +95,13 @@ def main() -> None:
     table = benchmark.table("step", "Processor time of a step", phase="", **{"µs/atom/step": ".2f"})
     for name, steps in (("minimise", given.minimise_steps), ("relax", given.steps)):
         table.row(name, 1e6 * (used[name][-1] - used[name][0]) / steps / solute.n_atoms)
+    table = benchmark.table("outcome", "What the stage changes", quantity="", before=",", after=",")
+    table.row("potential energy of the minimisation, kcal/mol per atom",
+              *(round(summary[f"energy_{when}_kcal_per_mol"] / solute.n_atoms, 3) for when in ("before", "after")))
+    table.row("base pairs", *(sum(duplex["base_pairs"] for duplex in found["duplexes"]) for found in (before, after)))
+    for name, words in FAULTS.items():
+        table.row(words, *(found[name]["count"] if isinstance(found[name], dict) else found[name]
+                           for found in (before, after)))
     print(summary)
     benchmark.finish()
 

@@ -21,7 +21,9 @@ THERMOSTAT_TIME = 0.2
 """Ps: heat of the relaxation leaves quickly."""
 FIRST_TEMPERATURE = 50.0
 """Kelvin: contacts that minimisation left narrow open before atoms move fast."""
-OUTPUT_PERIOD = 50
+TIMESTEP, HYDROGEN_MASS_FACTOR = 4.0, 3.0
+"""Fs, and how many times as heavy hydrogens are: masses decide how fast a solute relaxes, not where to."""
+OUTPUT_PERIOD = 25
 
 
 def relax_phases(section: RelaxSection, temperature: float) -> SimulateSection:
@@ -30,7 +32,8 @@ def relax_phases(section: RelaxSection, temperature: float) -> SimulateSection:
     if section.length:
         held = (Restraint(group="heavy", constant=(section.restraint, 0.0)),) if section.restraint else ()
         phases.append(Phase(name="relax", length=section.length, temperature=(FIRST_TEMPERATURE, temperature),
-                            restraints=held, output_period=OUTPUT_PERIOD))
+                            restraints=held, output_period=OUTPUT_PERIOD, timestep=TIMESTEP,
+                            hydrogen_mass_factor=HYDROGEN_MASS_FACTOR))
     return SimulateSection(protocol=None, phases=tuple(phases), temperature=temperature, trajectory_period=2**31)
 
 
