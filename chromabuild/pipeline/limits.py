@@ -259,7 +259,7 @@ def _time(build: Estimate, config: Settings, threads: int) -> str | None:
     seconds = dynamics_seconds(config, build.atoms, threads) / nodes
     if config.dynamics.engine != "chromamd" or seconds <= LONGEST_RUN:
         return None
-    machines = "a machine such as this" if nodes == 1 else f"{nodes} nodes"
+    machines = "the reference machine of estimates" if nodes == 1 else f"{nodes} nodes"
     look = first_look(build.atoms, config, threads)
     shorter = (f"set simulate.protocol: {FIRST_LOOK} (about {span(look / nodes)}), which shows that it runs, "
                if look is not None and look / nodes <= LONGEST_RUN else "")

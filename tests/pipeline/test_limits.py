@@ -262,8 +262,9 @@ def test_dynamics_that_would_not_end(settings, monkeypatch):
     monkeypatch.setattr(speeds, "speed_here", lambda: speeds.REFERENCE)
     standard = ("--set", "simulate.protocol=standard", "--threads", "1")
     sentence = said_by_plan(settings, *standard)
-    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms takes about \d+ days on a machine such as this: use more "
-                    "nodes .*, simulate fewer steps, choose a smaller locus, or stop before it with --until topology$",
+    assert re.match(r"the dynamics of 1\.\d+e\+06 atoms takes about \d+ days on the reference machine of "
+                    "estimates: use more nodes .*, simulate fewer steps, choose a smaller locus, or stop before it "
+                    "with --until topology$",
                     sentence)
     assert refused(settings, "all", *standard) == sentence
     monkeypatch.setattr(limits, "LONGEST_RUN", 86400.0)
