@@ -9,19 +9,17 @@ stages. The largest model that has been run, 50 million atoms (12 GB of memory, 
         --set 'simulate.phases=[{name: minimise, kind: minimise, steps: 15}, {name: dynamics, steps: 3, timestep: 1}]'
 """
 
-import gzip
 import json
-import re
 import sys
 from pathlib import Path
 
 from common.command import Benchmark
+from common.shortened import shorten
 from common.timing import measured
 
 from chromabuild.pipeline.stages import STAGES
 
 NAMES = [stage.name for stage in STAGES]
-WRAPPED = 147
 COMMAND = (sys.executable, "-P", "-m", "chromabuild.cli")
 
 
@@ -33,23 +31,6 @@ def figures(summary: object, prefix: str = "") -> dict[str, object]:
     if isinstance(summary, list) and summary and all(isinstance(item, int | float | str) for item in summary):
         summary = ", ".join(map(str, summary))
     return {prefix.strip(): summary} if isinstance(summary, int | float | str) else {}
-
-
-def shorten(folder: Path, base_pairs: int) -> None:
-    """Leave the first base pairs of the locus in a new project, and the nucleosomes that lie on them."""
-    fasta = next(folder.glob("*.fa*"))
-    opened = gzip.open if fasta.suffix == ".gz" else open
-    with opened(fasta, "rt") as file:
-        header, _, sequence = file.read().partition("\n")
-    name, first = re.match(r">(.*):([\d,]+)-", header).groups()
-    first = int(first.replace(",", ""))
-    kept = "".join(sequence.split())[:base_pairs]
-    with opened(fasta, "wt") as file:
-        file.write(f">{name}:{first}-{first + len(kept) - 1}\n{kept}\n")
-    dyads = next(folder.glob("*.dyads.bed"))
-    lines = [line for line in dyads.read_text().splitlines(keepends=True)
-             if line.startswith("#") or int(line.split()[1]) < first + len(kept) - WRAPPED // 2]
-    dyads.write_text("".join(lines))
 
 
 def main() -> None:

@@ -20,13 +20,12 @@ from pathlib import Path
 
 import numpy as np
 from common.command import Benchmark
+from common.parts import control, set_up, verify
 from common.solutes import write_spread
-from common.timing import Usage, measured
 
 from chromabuild.base.settings import SolvateSection
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.molecule.solute import Solute
-from chromabuild.simulate import chromamd
 from chromabuild.simulate.executable import executable
 from chromabuild.simulate.restart_file import path_of_rank, read_restart
 from chromabuild.solvate import solvate
@@ -40,24 +39,6 @@ WHOLE = 65_536
 ATOMS_A_CUBIC_ANGSTROM = 0.0981
 
 
-def control(folder: Path, name: str, source: Path, target: Path, grid: tuple[int, int, int],
-            part: tuple[int, int] | None = None) -> Path:
-    """A control file for ``chromamd setup``."""
-    output: dict[str, object] = {"rstfile": target}
-    if part is not None:
-        output["setup_domains"] = f"{part[0]}-{part[1]}"
-    file = folder / f"{name}.inp"
-    chromamd.write_control(file, {
-        "INPUT": {"topologyfile": folder / "topology.h5", "rstfile" if "()" in str(source) else "shardfile": source},
-        "OUTPUT": output, "BOUNDARY": dict(zip(("domain_x", "domain_y", "domain_z"), grid, strict=True))})
-    return file
-
-
-def set_up(file: Path) -> Usage:
-    """``chromamd setup`` in one process."""
-    return measured([executable(), "setup", file], file.with_suffix(".out"))
-
-
 def kill_half_way(file: Path, last: Path) -> None:
     """Start a part and kill it when the file in its middle is there."""
     process = subprocess.Popen([executable(), "setup", file], stdout=subprocess.DEVNULL)
@@ -65,14 +46,6 @@ def kill_half_way(file: Path, last: Path) -> None:
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
-
-
-def verify(paths: list[Path], folder: Path) -> Usage:
-    """``chromamd verify`` of all files, some hundred at a time."""
-    listed = folder / "files.txt"
-    listed.write_text("\n".join(map(str, paths)))
-    return measured(["sh", "-c", 'xargs -n 512 "$0" verify < "$1" > "$2"', executable(), listed, folder / "verified"],
-                    folder / "verify.out")
 
 
 def main() -> None:
@@ -96,8 +69,10 @@ def main() -> None:
 
     n = int(np.prod(grid))
     size = n // PARTS
-    parts = [control(folder, f"part{k}", bricks, tree, grid, (k * size, (k + 1) * size - 1)) for k in range(PARTS)]
-    everything = control(folder, "all", bricks, tree, grid, (0, n - 1))
+    topology = folder / "topology.h5"
+    parts = [control(folder / f"part{k}.inp", topology, bricks, tree, grid, (k * size, (k + 1) * size - 1))
+             for k in range(PARTS)]
+    everything = control(folder / "all.inp", topology, bricks, tree, grid, (0, n - 1))
     table = benchmark.table("files", f"{n:,} restart files of {manifest.atoms:,} atoms in parts of {size:,} domains, "
                             f"{given.workers} processes at a time", operation="", files=",",
                             **{"wall time, s": ".1f", "CPU time, s": ".1f", "memory of a process, GB": ".3f"})
@@ -122,8 +97,8 @@ def main() -> None:
     print(everything.with_suffix(".out").read_text())
     table.row(f"the same with {len(lost)} files lost or cut short", n, one.wall, one.cpu, one.memory)
     straight, back = folder / "straight_().rst", folder / "back_().rst"
-    set_up(control(folder, "straight", bricks, straight, COARSE))
-    one = set_up(control(folder, "back", tree, back, COARSE))
+    set_up(control(folder / "straight.inp", topology, bricks, straight, COARSE))
+    one = set_up(control(folder / "back.inp", topology, tree, back, COARSE))
     table.row("read back: set-up of 8 domains from all files", n, one.wall, one.cpu, one.memory)
     ends = [read_restart(pattern, manifest.atoms, 8) for pattern in (straight, back)]
     apart = np.abs(ends[0].position - ends[1].position) / ends[0].box
@@ -135,7 +110,7 @@ def main() -> None:
 
     edge = max(2, round((manifest.atoms / ATOMS_A_DOMAIN) ** (1 / 3)))
     (folder / "tree").mkdir()
-    one = set_up(control(folder, "real", bricks, tree, (edge, edge, edge), (0, edge**3 - 1)))
+    one = set_up(control(folder / "real.inp", topology, bricks, tree, (edge, edge, edge), (0, edge**3 - 1)))
     table = benchmark.table("domain", f"Domains of {manifest.atoms // edge**3:,} atoms: CPU time of one, and of "
                             f"{WHOLE:,} in any number of processes", **{
                                 "domains made": "", "CPU time of one, s": ".3f", "CPU time of all, h": ".2f",
