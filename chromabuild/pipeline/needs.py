@@ -25,7 +25,7 @@ REFINE_BYTES_PER_ATOM, REFINE_BYTES = 800, 2.5e8
 """Of the solute whose beads move, and what the process and its rank take beside it."""
 RUN_PROCESS_BYTES = 1.6e8
 """The process that starts the ranks of the dynamics, and the launcher."""
-SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.31e8, 6
+SHARD_PROCESS_BYTES, SHARD_BYTES_PER_ATOM = 1.31e8, 0.4
 BRICK_BYTES_PER_ATOM, POTENTIAL_BYTES = 33, 6e7
 """Of each process that writes shards, for the brick at hand, and for ions by the potential of the solute."""
 BRICKS_TO_SHARE = 16
