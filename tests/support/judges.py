@@ -8,6 +8,7 @@ import pytest
 _FOLDER = os.environ.get("JUDGES")
 LAMMPS = f"{_FOLDER}/lmp" if _FOLDER else ""
 SANDER = f"{_FOLDER}/sander" if _FOLDER else ""
+TLEAP = f"{_FOLDER}/tleap" if _FOLDER else ""
 PYTHON = f"{_FOLDER}/python" if _FOLDER else ""
 """Of the environment, with pyBigWig."""
 
