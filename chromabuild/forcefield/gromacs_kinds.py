@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from openmm import app
 
+from chromabuild.forcefield.gromacs_top import GromacsTop
 from chromabuild.forcefield.molecule_kinds import Kinds, Residues
 
 _COSTLY = ("dihedrals", "pairs", "cmaps", "exclusions")
@@ -21,13 +22,13 @@ def bonds_alone(top: app.GromacsTopFile) -> app.GromacsTopFile:
     return short
 
 
-class OneOfEach(app.GromacsTopFile):
-    """OpenMM's reader, to which every type in [ molecules ] is there once."""
+class OneOfEach(GromacsTop):
+    """Every type in [ molecules ] is there once."""
 
     def __init__(self, path: str | Path, include: str | Path | None = None) -> None:
         self.counts: list[tuple[str, int]] = []
         """Type and number of molecules of each line of [ molecules ]."""
-        super().__init__(str(path), **({} if include is None else {"includeDir": str(include)}))
+        super().__init__(path, include)
 
     def _processMolecule(self, line: str) -> None:  # noqa: N802 (OpenMM's name)
         super()._processMolecule(line)

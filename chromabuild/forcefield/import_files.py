@@ -25,6 +25,7 @@ from chromabuild.forcefield.coordinate_files import Coordinates, read_cell, read
 from chromabuild.forcefield.foreign_names import amber_names, charmm_names, give_names, gromacs_names
 from chromabuild.forcefield.from_openmm import topology_from_system
 from chromabuild.forcefield.gromacs_kinds import OneOfEach, bonds_alone
+from chromabuild.forcefield.gromacs_top import GromacsTop
 from chromabuild.forcefield.local_restraints import add_local_restraints
 from chromabuild.forcefield.molecule_kinds import Kinds, Residues, expanded
 from chromabuild.forcefield.topology_file import MoleculeTemplate, Topology
@@ -283,8 +284,13 @@ def _read_amber(path: Path, parameters: list[str], include: str | Path | None, b
 
 
 def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
-    options = {} if include is None else {"includeDir": str(include)}
-    top = OneOfEach(path, include) if by_kinds else app.GromacsTopFile(str(path), **options)
+    top = (OneOfEach if by_kinds else GromacsTop)(path, include)
+    for name in dict.fromkeys(name for name, _ in top._molecules):
+        kind = top._moleculeTypes[name]
+        if any(fields[2] == "2" for fields in kind.bonds) or any(fields[3] == "2" for fields in kind.angles):
+            raise BadInputError(f"{path}: molecule {name} has bonds or angles of function 2, as GROMOS force fields "
+                                "have, and the engine harmonic ones alone: take a force field of AMBER, CHARMM or "
+                                "OPLS-AA")
     flexible = top.createSystem(**_FLEXIBLE)
     content = _Structure(top.topology, flexible, bonds_alone(top).createSystem(**_RIGID), "GROMACS",
                          copies=top.kinds() if by_kinds else None)
