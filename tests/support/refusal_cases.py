@@ -323,6 +323,7 @@ ELSEWHERE = {
     "export/system.py:BuiltSystem.__post_init__": _COMMAND + "export",
     "forcefield/coordinate_files.py:*": _COMMAND + "import",
     "forcefield/genesis_restart.py:*": _COMMAND + "import",
+    "forcefield/gromacs_top.py:*": _COMMAND + "import",
     "forcefield/import_files.py:*": _COMMAND + "import",
     "forcefield/local_restraints.py:*": _COMMAND + "import",
     "forcefield/prmtop_file.py:*": _COMMAND + "import",
