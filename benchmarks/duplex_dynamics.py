@@ -8,11 +8,14 @@ done in WORK is not done again, so that the two may run on different machines. c
 Base pairs and steps: the two at either end are left out, where the protocol holds hydrogen bonds. Means are over frames
 and places; a deviation is the root of the mean variance at a place. Errors are block standard errors of the frames'
 means, or follow from the correlation of a series too slow for five blocks; a difference is set over the error of both.
+Phosphates change between BI and BII, and backbones between their rotamers, as slowly as a run is long, of which blocks
+know nothing: of several runs with other ions and velocities (--replicas) an error is that of their mean by their
+spread, where that is the larger one.
 """
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,15 +48,16 @@ def phases_of(length: str, frame_steps: int, steps: int | None) -> list[dict]:
     return phases
 
 
-def project(work: Path, engine: str, length: str, steps: int | None) -> Path:
-    """Settings of the run of an engine; its folder of results."""
-    folder = work / engine
+def project(work: Path, engine: str, replica: int, length: str, steps: int | None) -> Path:
+    """Settings of a run of an engine, from 1; its folder of results."""
+    folder = work / (engine if replica == 1 else f"{engine}_{replica}")
     settings = folder / "locus.yaml"
     if not settings.exists():
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "duplex.fa").write_text(f">duplex\n{SEQUENCE}\n")
         command(folder, "init", ".", "--fasta", "duplex.fa")
         given = yaml.safe_load(settings.read_text())
+        given["seed"] = replica
         phases = phases_of(length, FRAME_STEPS, steps)
         given["solvate"]["box"] = BOX
         given["dynamics"] |= {"engine": engine, "trajectory_selection": "solute"}
@@ -98,6 +102,13 @@ def mean_and_deviation(values: np.ndarray) -> tuple[tuple[float, float], tuple[f
     return mean_and_error(values.mean(axis=1)), (deviation, error / (2 * deviation))
 
 
+def of_all(values: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Mean of the means of runs, and the larger error: by theirs, or by their spread."""
+    means, errors = np.transpose(values)
+    spread = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+    return float(means.mean()), max(float(np.hypot.reduce(errors) / len(means)), float(spread))
+
+
 def cell(value: tuple[float, float]) -> dict[str, float]:
     """A value with its error."""
     return {"value": value[0], "error": value[1]}
@@ -123,15 +134,16 @@ def main() -> None:
     add = benchmark.parser.add_argument
     add("--run", nargs="*", choices=ENGINES, default=list(ENGINES), help="engines that run here (both)")
     add("--until", metavar="PHASE", help="the last phase that is run; nothing is compared")
+    add("--replicas", type=int, default=1, help="runs of each engine (1)")
     add("--length", default="1 ns", help="of production (1 ns)")
     add("--steps", type=int, help="of every phase, to try the script")
     add("--threads", type=int, default=2)
     add("--work", type=Path, default=Path("build/duplex_dynamics"), help="folder of the runs")
     given = benchmark.start(quick={"steps": 20}, packages=("openmm",))
-    folders = {engine: project(given.work.resolve(), engine, given.length, given.steps) for engine in ENGINES}
+    runs = {engine: [project(given.work.resolve(), engine, k, given.length, given.steps)
+                     for k in range(1, given.replicas + 1)] for engine in ENGINES}
     threads = ["--threads", str(given.threads)]
-    for engine in given.run:
-        home = folders[engine].parent
+    for home in (results.parent for engine in given.run for results in runs[engine]):
         command(home, "all", "--until", "topology", *threads)
         for phase in yaml.safe_load((home / "locus.yaml").read_text())["simulate"]["phases"]:
             command(home, "run", "--phase", phase["name"], *threads)
@@ -139,27 +151,32 @@ def main() -> None:
                 break
     if given.until:
         return
-    for results in folders.values():
+    for results in (one for of_engine in runs.values() for one in of_engine):
         command(results.parent, "analyse", "results", "--measure", "dna", *threads)
-    benchmark.machine["device"] = ran_on(folders["openmm"])
-    logs = {engine: EnergyLog.read(next((results / "md").glob("*-produce.log"))) for engine, results in folders.items()}
+    benchmark.machine["device"] = ran_on(runs["openmm"][0])
+    logs = {engine: [EnergyLog.read(next((one / "md").glob("*-produce.log"))) for one in of_engine]
+            for engine, of_engine in runs.items()}
     table = benchmark.table("parameters", "Base-pair and step parameters of a duplex, and the difference of "
                             "chromamd and OpenMM over its error", quantity="", unit="", mean_chromamd=".3f",
                             mean_OpenMM=".3f", apart=".1f", deviation_chromamd=".3f", deviation_OpenMM=".3f",
                             apart_=".1f")
-    for (name, unit, ours), (_, _, theirs) in zip(*map(series, folders.values()), strict=True):
-        (mean, deviation), (mean_there, deviation_there) = mean_and_deviation(ours), mean_and_deviation(theirs)
+    found = {engine: [[mean_and_deviation(values) for _, _, values in series(one)] for one in of_engine]
+             for engine, of_engine in runs.items()}
+    for k, (name, unit, _) in enumerate(series(runs["chromamd"][0])):
+        (mean, deviation), (mean_there, deviation_there) = (
+            [of_all([one[k][which] for one in found[engine]]) for which in (0, 1)] for engine in ENGINES)
         table.row(name, unit, cell(mean), cell(mean_there), apart(mean, mean_there), cell(deviation),
                   cell(deviation_there), apart(deviation, deviation_there))
     whole = benchmark.table("system", "The same runs: density, temperature and drift of the conserved quantity",
                             quantity="", unit="", chromamd=".5f", OpenMM=".5f", apart=".1f")
     for name, unit in (("DENSITY", "g/cm³"), ("TEMPERATURE", "K")):
-        values = [mean_and_error(log[name]) for log in logs.values()]
+        values = [of_all([mean_and_error(log[name]) for log in of_engine]) for of_engine in logs.values()]
         whole.row(name.lower(), unit, *map(cell, values), apart(*values))
-    lengths = [log["TIME"][-1] - log["TIME"][0] for log in logs.values()]
-    whole.row("production", "ps", *(f"{length:.0f}" for length in lengths), None)
-    atoms = yaml.safe_load((folders["chromamd"] / "shards" / "manifest.json").read_text())["atoms"]
-    whole.row("drift", "kT/ns per atom", cell(drift_of(logs["chromamd"], atoms)), None, None)
+    lengths = [[log["TIME"][-1] - log["TIME"][0] for log in of_engine] for of_engine in logs.values()]
+    whole.row("production", "ps", *(" + ".join(f"{length:.0f}" for length in one) for one in lengths), None)
+    drifts = [drift_of(log, yaml.safe_load((one / "shards" / "manifest.json").read_text())["atoms"])
+              for log, one in zip(logs["chromamd"], runs["chromamd"], strict=True)]
+    whole.row("drift", "kT/ns per atom", cell(of_all(drifts)), None, None)
     benchmark.finish()
 
 
