@@ -18,7 +18,7 @@ ENGINE_BYTES_PER_SOLUTE_ATOM = 450
 """Beyond what an atom of water takes: bonded terms and exclusions."""
 TABULATED_FROM, FIELD_BYTES = 8, 6.8e7
 """Nucleosomes from which the field of a core is tabulated (mesoscale.field), and the table."""
-RELAX_BYTES_PER_ATOM = 500
+RELAX_BYTES_PER_ATOM = 550
 RELAX_RANK_BYTES, RELAX_PROCESS_BYTES = 4e7, 2.3e8
 """What a rank of the engine takes beside its atoms, and the process that starts it, which has made the topology."""
 REFINE_BYTES_PER_ATOM, REFINE_BYTES = 800, 2.5e8
