@@ -46,6 +46,7 @@ from openmm import app, unit
 from chromabuild.base.errors import BadInputError
 from chromabuild.base.force_fields import FORCE_FIELDS, WaterName
 from chromabuild.base.settings import DynamicsSection, SimulateSection, SolvateSection
+from chromabuild.base.smooth_numbers import smooth_number
 from chromabuild.export.amber import export_amber
 from chromabuild.export.amber_control import LARGEST_PRIME
 from chromabuild.export.charmm import is_charmm, write_charmm
@@ -58,7 +59,7 @@ from chromabuild.molecule.solute import Solute
 from chromabuild.molecule.water_models import WATER_MODELS
 from chromabuild.shards import read_shards
 from chromabuild.shards.manifest import Manifest
-from chromabuild.simulate.openmm_engine import SPLINE_ORDER, nonbonded_options, smooth_number
+from chromabuild.simulate.openmm_engine import SPLINE_ORDER, nonbonded_options
 from chromabuild.simulate.protocol import plan_phases
 from chromabuild.solvate import solvate
 

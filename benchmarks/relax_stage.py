@@ -79,13 +79,12 @@ def main() -> None:
         if share >= 1.0:
             part[0] = "what the engine leaves"
 
-    threshold = Settings().clash.threshold
-    before = check(Solute.read(file), threshold, given.threads).data["before"]
+    before = check(Solute.read(file), settings.clash.threshold, given.threads).data["before"]
     begin = time.monotonic()
     with MemoryWatch(lambda: engine()[0] or part[0]) as memory:
         solute, summary = relax(Solute.read(file), settings, given.work, given.threads, note)
         part[0] = "clash check"
-        after = check(solute, threshold, given.threads).data["before"]
+        after = check(solute, settings.clash.threshold, given.threads).data["before"]
     wall = time.monotonic() - begin
     table = benchmark.table("memory", f"Memory of the stage relax, all processes: {solute.n_atoms:,} atoms, "
                             f"{given.minimise_steps} + {given.steps} steps on {given.threads} thread(s), {wall:.0f} s",

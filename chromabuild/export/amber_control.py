@@ -11,9 +11,10 @@ import numpy as np
 
 from chromabuild.base.constants import BAR_PER_ATM
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.smooth_numbers import smooth_number
 from chromabuild.export.parts import stretches_of
 from chromabuild.simulate.end_pairs import EndBond
-from chromabuild.simulate.openmm_engine import NonbondedOptions, smooth_number
+from chromabuild.simulate.openmm_engine import NonbondedOptions
 from chromabuild.simulate.protocol import PlannedPhase
 
 END_PAIRS_NAME = "end_pairs.rst"

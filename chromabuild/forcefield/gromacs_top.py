@@ -23,8 +23,9 @@ class GromacsTop(app.GromacsTopFile):
     - It scales all pairs at three bonds and excludes those nearer. GROMACS excludes pairs within `nrexcl` bonds, and
       scales those in [ pairs ].
 
-    Raises BadInputError where neighbours in a molecule are neither excluded nor in [ pairs ], or both in [ pairs ] and
-    not excluded: a System of OpenMM, and the engine, have one interaction for a pair.
+    Raises BadInputError for bonds and angles of GROMOS, which the engine lacks, and where neighbours in a molecule are
+    neither excluded nor in [ pairs ], or both in [ pairs ] and not excluded: a System of OpenMM, and the engine, have
+    one interaction for a pair.
     """
 
     def __init__(self, path: str | Path, include: str | Path | None = None) -> None:
@@ -32,7 +33,12 @@ class GromacsTop(app.GromacsTopFile):
         super().__init__(str(path), **({} if include is None else {"includeDir": str(include)}))
         self._find_dihedrals()
         for name in dict.fromkeys(name for name, _ in self._molecules):
-            _exclude(self._moleculeTypes[name], name, path)
+            kind = self._moleculeTypes[name]
+            if any(fields[2] == "2" for fields in kind.bonds) or any(fields[3] == "2" for fields in kind.angles):
+                raise BadInputError(f"{path}: molecule {name} has bonds or angles of function 2, as GROMOS force "
+                                    "fields have, and the engine harmonic ones alone: take a force field of AMBER, "
+                                    "CHARMM or OPLS-AA")
+            _exclude(kind, name, path)
 
     def _find_dihedrals(self) -> None:
         """Give dihedrals the parameters of their types."""
@@ -83,7 +89,7 @@ def _exclude(kind: app.GromacsTopFile._MoleculeType, name: str, path: str | Path
     n = len(kind.atoms)
     joined = [fields[:2] for fields in kind.bonds] + [fields[:2] for fields in kind.constraints if fields[2] == "1"]
     bonds = np.array(joined, dtype=np.int64).reshape(-1, 2) - 1
-    near, scaled, excluded = (_within(bonds, n, most) for most in (2, 3, kind.nrexcl))
+    near, scaled, excluded = _within(bonds, n, (2, 3, kind.nrexcl))
     told = _keys([(int(fields[0]), int(other)) for fields in kind.exclusions for other in fields[1:]], n)
     pairs = _keys([(int(fields[0]), int(fields[1])) for fields in kind.pairs], n)
     rest = f"nrexcl = {kind.nrexcl} and [ exclusions ] do not exclude them"
@@ -104,14 +110,17 @@ def _keys(pairs: list[tuple[int, int]], n: int) -> np.ndarray:
     return np.unique(rows[:, 0] * n + rows[:, 1])
 
 
-def _within(bonds: np.ndarray, n: int, most: int) -> np.ndarray:
-    """Numbers, as of ``_keys``, of the pairs that so many bonds or fewer join; ``bonds``: (b, 2), from 0."""
-    ones = np.ones(len(bonds))
-    step = sparse.csr_array((ones, bonds.T), shape=(n, n))
+def _within(bonds: np.ndarray, n: int, counts: tuple[int, ...]) -> list[np.ndarray]:
+    """For each count the numbers, as of ``_keys``, of pairs that so many bonds or fewer join; ``bonds``: (b, 2), from
+    0."""
+    step = sparse.csr_array((np.ones(len(bonds)), bonds.T), shape=(n, n))
     step = step + step.T + sparse.eye_array(n, format="csr")
-    reached = sparse.eye_array(n, format="csr")
-    for _ in range(most):
-        reached = reached @ step
-        reached.data[:] = 1.0
-    rows, columns = sparse.triu(reached, 1).nonzero()
-    return np.unique(rows.astype(np.int64) * n + columns)
+    reached, found = sparse.eye_array(n, format="csr"), {}
+    for count in range(max(counts) + 1):
+        if count in counts:
+            rows, columns = sparse.triu(reached, 1).nonzero()
+            found[count] = np.unique(rows.astype(np.int64) * n + columns)
+        if count < max(counts):
+            reached = reached @ step
+            reached.data[:] = 1.0
+    return [found[count] for count in counts]

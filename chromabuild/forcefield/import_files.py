@@ -285,12 +285,6 @@ def _read_amber(path: Path, parameters: list[str], include: str | Path | None, b
 
 def _read_gromacs(path: Path, parameters: list[str], include: str | Path | None, by_kinds: bool) -> _Structure:
     top = (OneOfEach if by_kinds else GromacsTop)(path, include)
-    for name in dict.fromkeys(name for name, _ in top._molecules):
-        kind = top._moleculeTypes[name]
-        if any(fields[2] == "2" for fields in kind.bonds) or any(fields[3] == "2" for fields in kind.angles):
-            raise BadInputError(f"{path}: molecule {name} has bonds or angles of function 2, as GROMOS force fields "
-                                "have, and the engine harmonic ones alone: take a force field of AMBER, CHARMM or "
-                                "OPLS-AA")
     flexible = top.createSystem(**_FLEXIBLE)
     content = _Structure(top.topology, flexible, bonds_alone(top).createSystem(**_RIGID), "GROMACS",
                          copies=top.kinds() if by_kinds else None)

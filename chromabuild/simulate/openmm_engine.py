@@ -22,6 +22,7 @@ from chromabuild.base.constants import ANGSTROM_PER_NM, BOLTZMANN, GRAMS_PER_CM3
 from chromabuild.base.errors import BadInputError, IntegrityError, InterruptedRunError, UnstableRunError
 from chromabuild.base.files import atomic_path, open_growing
 from chromabuild.base.settings import DynamicsSection
+from chromabuild.base.smooth_numbers import smooth_number
 from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.forcefield.molecule_runs import trajectory_ranges
 from chromabuild.forcefield.topology_file import Topology
@@ -461,20 +462,6 @@ def nonbonded_options(dynamics: DynamicsSection, box: np.ndarray) -> NonbondedOp
         alpha=float(erfcinv(1e-5)) / cutoff,
         grid=tuple(smooth_number(int(np.ceil(edge / dynamics.pme_spacing))) for edge in edges),
     )
-
-
-def smooth_number(least: int, largest_prime: int = 7) -> int:
-    """The smallest even number from ``least`` on without a greater prime factor; without one above 7, as chromamd
-    chooses it."""
-    candidate = least + least % 2
-    while True:
-        rest = candidate
-        for prime in range(2, largest_prime + 1):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return candidate
-        candidate += 2
 
 
 class _Table:

@@ -19,6 +19,7 @@ from chromabuild.base.errors import BadInputError, ChromabuildError, IntegrityEr
 from chromabuild.base.files import atomic_path, file_hash
 from chromabuild.base.machine import memory_here, nodes_here
 from chromabuild.base.settings import DynamicsSection, Settings, SimulateSection
+from chromabuild.base.smooth_numbers import is_smooth
 from chromabuild.base.threads import thread_count
 from chromabuild.scaling.layouts import layouts
 from chromabuild.scaling.measured import StepSettings
@@ -190,15 +191,8 @@ def _variations(best: Trial) -> Iterator[Callable[[Choice], Choice]]:
 def _smooth_rest(ranks: int, share: float) -> int:
     """About this share of the ranks, at most half, so that the number of those left has no factor above 5."""
     wanted = max(1, round(share * ranks))
-    fitting = [n for n in range(1, ranks // 2 + 1) if _is_smooth(ranks - n)]
+    fitting = [n for n in range(1, ranks // 2 + 1) if is_smooth(ranks - n, 5)]
     return min(fitting, key=lambda n: abs(n - wanted), default=0)
-
-
-def _is_smooth(n: int) -> bool:
-    for prime in (2, 3, 5):
-        while n % prime == 0:
-            n //= prime
-    return n == 1
 
 
 def _steps(budget: float, seconds: float) -> int:

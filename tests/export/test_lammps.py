@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.engine_energies import reference_energy, relative_rms
+from support.export_phases import every_kind, planned
 from support.four_point import placed, solvated_in
 from support.judges import LAMMPS, needs_judges
 from support.molecular_systems import MolecularSystem, fixture, make_solute
@@ -15,7 +16,7 @@ from support.triclinic_systems import cut_out, reference_of_doubled, rhombic_dod
 from test_charmm import solvated as charmm_system
 
 from chromabuild.base.errors import BadInputError
-from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.base.settings import DynamicsSection
 from chromabuild.export import lammps_maps
 from chromabuild.export.lammps import export_lammps
 from chromabuild.export.lammps_input import TRAJECTORY_GROUP
@@ -25,22 +26,10 @@ from chromabuild.forcefield.hydrogens import repartitioned_masses
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.groups import atoms_of_group
 from chromabuild.simulate.openmm_engine import nonbonded_options
-from chromabuild.simulate.protocol import plan_phases
 
 FINE = DynamicsSection(cutoff=9.0, pme_spacing=0.45, pme_spline_order=6)
 """A mesh on which PPPM and PME have the same sums to 1e-7 of the energy."""
-PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20, "restraints": [{"group": "heavy", "constant": 5}]},
-          {"name": "heat", "steps": 100, "temperature": [100, 300], "hydrogen_mass_factor": 3, "end_pairs": 2,
-           "output_period": 5, "trajectory_period": 2,
-           "restraints": [{"group": "heavy", "constant": [5, 1]}, {"group": "backbone", "constant": 20}]},
-          {"name": "equilibrate", "steps": 20, "ensemble": "NPT", "pressure": 2, "output_period": 5,
-           "trajectory_period": 1000},
-          {"name": "produce", "steps": 20, "output_period": 5, "trajectory_period": 10,
-           "restraints": [{"group": "backbone", "constant": 3}]}]
-
-
-def planned(phases=PHASES):
-    return plan_phases(SimulateSection(protocol=None, phases=phases))
+PHASES = every_kind(20, 5)
 
 
 def lammps(folder, script, *options) -> str:
@@ -193,7 +182,7 @@ def test_lammps_runs_every_phase(systems, tmp_path):
     dynamics = DynamicsSection(cutoff=9.0, trajectory_selection="solute")
     bond = EndBond((0, 10), float(np.linalg.norm(system.position[10] - system.position[0])))
     built = BuiltSystem(system.topology, system.position, system.box)
-    export_lammps(built, tmp_path, dynamics, planned(), 3, [bond])
+    export_lammps(built, tmp_path, dynamics, planned(PHASES), 3, [bond])
     call = {"env": os.environ | {"LMP": LAMMPS}, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([tmp_path / "run.sh"], **call)
     logs = {path.stem: path.read_text() for path in sorted(tmp_path.glob("*.log"))}
@@ -244,7 +233,7 @@ def section(text: str, title: str) -> list[list[str]]:
 def test_files(mixed, tmp_path):
     """What the data file and the scripts say, against topology and settings."""
     topology = mixed.topology
-    paths = export_lammps(mixed, tmp_path, DynamicsSection(cutoff=8.0), planned(), 9, [EndBond((3, 70), 2.95)])
+    paths = export_lammps(mixed, tmp_path, DynamicsSection(cutoff=8.0), planned(PHASES), 9, [EndBond((3, 70), 2.95)])
     assert all(path.is_file() for path in paths) and (tmp_path / "run.sh").stat().st_mode & 0o111
     text = (tmp_path / "system.data").read_text()
     atoms = np.array(section(text, "Atoms # full"), dtype=float)

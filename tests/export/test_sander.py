@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.io import netcdf_file
+from support.export_phases import every_kind, planned
 from support.four_point import placed, solvated_in
 from support.judges import SANDER, needs_judges
 from support.molecular_systems import MolecularSystem, fixture
@@ -15,28 +16,16 @@ from support.sander import agree_with, evaluated
 from support.triclinic_systems import cut_out, reference_of_doubled, rhombic_dodecahedron
 from test_charmm import solvated as charmm_system
 
-from chromabuild.base.settings import DynamicsSection, SimulateSection
+from chromabuild.base.settings import DynamicsSection
 from chromabuild.export.amber import export_amber
 from chromabuild.export.system import BuiltSystem
 from chromabuild.forcefield.assign import make_topology
 from chromabuild.simulate.end_pairs import EndBond
 from chromabuild.simulate.openmm_engine import NonbondedOptions
-from chromabuild.simulate.protocol import plan_phases
 
 OPTIONS = NonbondedOptions(9.0, 0.34, (64, 64, 72))
 """Fine: sander has an optimal influence function in place of that of smooth PME."""
-PHASES = [{"name": "minimise", "kind": "minimise", "steps": 20, "restraints": [{"group": "heavy", "constant": 5}]},
-          {"name": "heat", "steps": 100, "temperature": [100, 300], "hydrogen_mass_factor": 3, "end_pairs": 2,
-           "output_period": 5, "trajectory_period": 2,
-           "restraints": [{"group": "heavy", "constant": [5, 1]}, {"group": "backbone", "constant": 20}]},
-          {"name": "equilibrate", "steps": 200, "ensemble": "NPT", "pressure": 2, "output_period": 50,
-           "trajectory_period": 1000},
-          {"name": "produce", "steps": 20, "output_period": 5, "trajectory_period": 10,
-           "restraints": [{"group": "backbone", "constant": 3}]}]
-
-
-def planned(phases=PHASES):
-    return plan_phases(SimulateSection(protocol=None, phases=phases))
+PHASES = every_kind(200, 50)
 
 
 @needs_judges
@@ -124,7 +113,7 @@ def test_sander_runs_every_phase(systems, tmp_path, water):
     dynamics = DynamicsSection(cutoff=9.0, trajectory_selection="solute")
     bond = EndBond((0, 10), float(np.linalg.norm(system.position[10] - system.position[0])))
     built = BuiltSystem(system.topology, system.position, system.box)
-    export_amber(built, tmp_path, dynamics, planned(), 3, [bond])
+    export_amber(built, tmp_path, dynamics, planned(PHASES), 3, [bond])
     call = {"env": os.environ | {"PMEMD": SANDER}, "capture_output": True, "text": True, "timeout": 300}
     done = subprocess.run([tmp_path / "run.sh"], **call)
     said = {path.stem: path.read_text() for path in sorted(tmp_path.glob("*.out"))}
